@@ -1,0 +1,82 @@
+# Every command works on a fresh machine with Python 3.11+ and make: what it needs is installed into .venv first.
+#   make serve ARGS="--port 8123"    make chat    make test    make check    make bench    make proof
+
+PYTHON ?= python3
+ARGS ?=
+JOBS ?= 2
+VENV := .venv
+BIN := $(VENV)/bin
+ROOMS := engine kernels server spec web
+PROJECT := pyproject.toml constraints.txt $(wildcard setup.py)
+
+# Without the current folder on sys.path: transformers probes for a package named `kernels` and would find ours.
+export PYTHONSAFEPATH := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help serve chat test check proof bench view format clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo 'make serve   install, fetch the default model and serve it; ARGS="--port 8123" passes options on'
+	@echo 'make chat    talk to the running server in the terminal'
+	@echo 'make test    run the tests'
+	@echo 'make check   format, lint, types and architecture'
+	@echo 'make proof   run the slow proofs'
+	@echo 'make bench   measure, and record the figures in tests/bench/results'
+	@echo 'make format  rewrite the sources in the one format'
+	@echo 'make view    the tree of links that type checkers read'
+	@echo 'make clean   remove the environment and all build products (fetched models stay in the cache)'
+
+serve: $(VENV)/.runtime
+	$(BIN)/paceline serve $(ARGS)
+
+chat: $(VENV)/.runtime
+	$(BIN)/paceline chat $(ARGS)
+
+test: $(VENV)/.dev
+	$(BIN)/pytest -n $(JOBS) $(ARGS)
+
+check: $(VENV)/.dev view
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/pytest -q tests/test_architecture.py tests/test_packaging.py
+
+proof: $(VENV)/.dev
+	$(BIN)/pytest -m proof -n $(JOBS) $(ARGS)
+
+bench: $(VENV)/.dev
+	PYTHONPATH=tests/bench $(BIN)/python tests/bench/launch.py
+	PYTHONPATH=tests/bench $(BIN)/python tests/bench/step_overhead.py
+	PYTHONPATH=tests/bench $(BIN)/python tests/bench/chat.py $(ARGS)
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# The rooms under their imported names. Pointing a type checker at engine/ itself would give every class two identities.
+view:
+	@mkdir -p .view/paceline
+	@for room in $(ROOMS); do ln -sfn ../../$$room .view/paceline/$$room; done
+
+clean:
+	rm -rf $(VENV) .view build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find $(ROOMS) tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Stamps: a step runs again only when what it depends on is newer. A half-made environment is removed, never reused.
+$(VENV)/.made:
+	@command -v $(PYTHON) >/dev/null || { \
+	  echo "No '$(PYTHON)' on this machine: install Python 3.11 or newer, or name it: make PYTHON=/path/to/python3."; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Paceline needs Python 3.11 or newer and '$(PYTHON)' is $$($(PYTHON) -V 2>&1): name another, as in make PYTHON=python3.12."; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	  echo "The virtual environment could not be made: on Debian and Ubuntu install the package python3-venv."; exit 1; }
+	@touch $@
+
+$(VENV)/.runtime: $(PROJECT) | $(VENV)/.made
+	$(BIN)/pip install --quiet -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.dev: $(PROJECT) | $(VENV)/.made
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
+	@touch $@ $(VENV)/.runtime

@@ -1,0 +1,228 @@
+"""One step of everything: schedule, draft, run, walk, commit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+from paceline.spec.drafters import Drafters
+from paceline.spec.planner import Draft, Planner
+from paceline.spec.proposer import Ask, Proposal, Verdict
+from paceline.spec.tree import TokenTree
+
+from .acceptor import Acceptor, Outcome
+from .errors import RequestError
+from .page_table import Move, PageTable
+from .request import Delta, Request
+from .runner import Runner
+from .scheduler import Plan, Row, Scheduler
+from .telemetry import EngineStats, Telemetry
+
+Post = Callable[[list[Delta]], None]
+
+
+class Engine:
+    """Turns requests into deltas, one step at a time. Not thread safe: `EngineLoop` gives it a thread.
+
+    context_length: most tokens of prompt and reply together. vocab_size: token ids lie below it.
+    """
+
+    def __init__(
+        self,
+        *,
+        scheduler: Scheduler,
+        pages: PageTable,
+        runner: Runner,
+        acceptor: Acceptor,
+        drafters: Drafters,
+        planner: Planner,
+        context_length: int,
+        vocab_size: int,
+    ) -> None:
+        self.context_length = context_length
+        self.vocab_size = vocab_size
+        self.telemetry = Telemetry()
+        self.scheduler = scheduler
+        self.pages = pages
+        self._runner = runner
+        self._acceptor = acceptor
+        self._drafters = drafters
+        self._planner = planner
+
+    @property
+    def speculators(self) -> tuple[str, ...]:
+        """Modes a request may ask for."""
+        return self._drafters.modes
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self.scheduler.running or self.scheduler.waiting)
+
+    def validate(self, request: Request, queued: int = 0) -> None:
+        """Raises RequestError for what only the engine can know (context, vocabulary, drafters), OverloadedError when
+        the queue is full; `queued` requests wait elsewhere to be submitted. Safe to call from another thread.
+        """
+        self.scheduler.validate(request, queued)
+        if request.speculation.mode not in self._drafters.modes:
+            raise RequestError(
+                f"There is no speculator {request.speculation.mode!r} here; "
+                f"choose one of {', '.join(self._drafters.modes)}.",
+                param="speculation.mode",
+            )
+        self._validate_ids("messages", request.prompt)
+        self._validate_ids("logit_bias", request.sampling.logit_bias)
+
+    def _validate_ids(self, param: str, ids: Iterable[int]) -> None:
+        wrong = next((token for token in ids if not 0 <= token < self.vocab_size), None)
+        if wrong is not None:
+            raise RequestError(
+                f"Token id {wrong} does not exist; this model's ids lie between 0 and {self.vocab_size - 1}.",
+                param=param,
+            )
+
+    def submit(self, request: Request) -> None:
+        """Raises RequestError or OverloadedError; then the request leaves no trace."""
+        self.validate(request)
+        self.scheduler.submit(request)
+
+    def abort(self, request_id: str) -> None:
+        """The sequence is gone and its blocks are free when this returns; unknown ids are ignored."""
+        if seq := self.scheduler.find(request_id):
+            self.scheduler.retire(seq)
+            self._drafters.forget(seq.id)
+
+    def fail(self, message: str, post: Post) -> None:
+        """A step broke: every sequence ends with an error, since any may have taken part; the engine goes on."""
+        failed = list(self.scheduler)
+        for seq in failed:
+            self.abort(seq.id)
+        post([Delta(request_id=seq.id, tokens=(), finish="error", error=message) for seq in failed])
+
+    def cut(self, request_id: str, kept: int) -> None:
+        """End the reply after its first `kept` tokens: what follows is dropped from the cache as well."""
+        if seq := self.scheduler.find(request_id):
+            self.pages.truncate(seq, len(seq.request.prompt) + kept)
+            self.abort(request_id)
+
+    def step(self, post: Post) -> None:
+        """Compute one step and hand its deltas to `post`. No effect when there is nothing to do."""
+        start = time.perf_counter()
+        plan = self.scheduler.schedule()
+        if not plan.rows:
+            return
+        drafts = self._draft(plan)
+        trees = [draft.tree for draft in drafts]
+        before = time.perf_counter()
+        out = self._runner.forward(plan, trees)
+        outcomes = self._acceptor.walk(plan, trees, out)
+        forward_ms = (time.perf_counter() - before) * 1e3
+        self._runner.move(self._commit(plan, outcomes))
+        step_ms = (time.perf_counter() - start) * 1e3
+        post(self._deltas(plan, drafts, outcomes, step_ms))  # the reader has its text; only then is anything learnt
+        self._observe(plan, drafts, outcomes, forward_ms)
+        self.telemetry.step_ms += (time.perf_counter() - start) * 1e3
+        self.telemetry.forward_ms += forward_ms
+
+    def _draft(self, plan: Plan) -> list[Draft]:
+        """A chain of known tokens for every row; for those with room for guesses, a tree below the last of them."""
+        drafts = [Draft(TokenTree.chain(tuple(row.seq.tokens[c : c + row.known]))) for row, c in _starts(plan)]
+        guessing = [i for i, row in enumerate(plan.rows) if row.guesses > 0]
+        if guessing:
+            rows = [plan.rows[i] for i in guessing]
+            trees = self._planner.drafts(
+                roots=[row.seq.tokens[-1] for row in rows],
+                proposals=self._proposals(rows),
+                budgets=[row.guesses for row in rows],
+                rows=plan.known,
+            )
+            for i, tree in zip(guessing, trees, strict=True):
+                drafts[i] = tree
+        return drafts
+
+    def _proposals(self, rows: list[Row]) -> list[Proposal]:
+        asks = [Ask(row.seq.id, row.seq.tokens, len(row.seq.request.prompt), row.guesses) for row in rows]
+        return self._drafters.propose(asks, [row.seq.request.speculation.mode for row in rows])
+
+    def _commit(self, plan: Plan, outcomes: list[Outcome]) -> list[Move]:
+        """Accepted tokens become part of their sequences, ended sequences leave; returns the slots to copy."""
+        moves: list[Move] = []
+        for row, outcome in zip(plan.rows, outcomes, strict=True):
+            row.seq.tokens += outcome.tokens
+            moves += self.pages.commit(row.seq, outcome.path)
+            if outcome.finish is not None:
+                self.scheduler.retire(row.seq)
+        return moves
+
+    def _deltas(self, plan: Plan, drafts: list[Draft], outcomes: list[Outcome], step_ms: float) -> list[Delta]:
+        deltas = []
+        for row, draft, outcome in zip(plan.rows, drafts, outcomes, strict=True):
+            if outcome.tokens:
+                accepted = len(outcome.path) - row.known
+                deltas.append(
+                    Delta(
+                        request_id=row.seq.id,
+                        tokens=outcome.tokens,
+                        finish=outcome.finish,
+                        logprobs=outcome.logprobs,
+                        drafted=len(draft.guesses),
+                        accepted=accepted,
+                        source=draft.guesses[outcome.path[-1] - 1][0] if accepted else "",
+                        cached_tokens=row.seq.cached_tokens or 0,
+                        step_ms=step_ms,
+                    )
+                )
+        return deltas
+
+    def _observe(self, plan: Plan, drafts: list[Draft], outcomes: list[Outcome], forward_ms: float) -> None:
+        verdicts = []
+        telemetry = self.telemetry
+        for row, draft, outcome in zip(plan.rows, drafts, outcomes, strict=True):
+            self._planner.observe(draft, outcome.path)
+            for node, (_, depth, _) in enumerate(draft.guesses, start=1):
+                telemetry.count_guess(depth, node in outcome.path)
+            if outcome.tokens:
+                verdicts.append(
+                    Verdict(row.seq.id, outcome.path, outcome.tokens[-1], finished=outcome.finish is not None)
+                )
+                telemetry.generated_tokens += len(outcome.tokens)
+                if row.seq.output_count == len(outcome.tokens):
+                    telemetry.prompt_tokens += len(row.seq.request.prompt)
+                    telemetry.prefix_hit_tokens += row.seq.cached_tokens or 0
+        self._planner.cost.correct(sum(len(draft.tree) for draft in drafts), forward_ms)
+        self._drafters.observe(verdicts)
+        for verdict in verdicts:
+            if verdict.finished:
+                self._drafters.forget(verdict.seq_id)
+        telemetry.steps += 1
+        telemetry.progress()
+
+    def stats(self) -> EngineStats:
+        """A snapshot; safe to take from another thread, each figure for itself."""
+        pool, telemetry = self.pages.pool, self.telemetry
+        return EngineStats(
+            running=len(self.scheduler.running),
+            waiting=len(self.scheduler.waiting),
+            blocks_total=pool.total,
+            blocks_free=pool.free,
+            blocks_cached=pool.cached,
+            blocks_held=pool.held,
+            steps=telemetry.steps,
+            last_step_age_s=time.monotonic() - telemetry.last_progress,
+            stuck=telemetry.is_stuck(self.has_work),
+            generated_tokens=telemetry.generated_tokens,
+            prompt_tokens=telemetry.prompt_tokens,
+            prefix_hit_tokens=telemetry.prefix_hit_tokens,
+            preemptions=self.scheduler.preemptions,
+            drafted_by_depth=tuple(telemetry.drafted),
+            accepted_by_depth=tuple(telemetry.accepted),
+            step_ms=telemetry.step_ms,
+            forward_ms=telemetry.forward_ms,
+        )
+
+    def check(self) -> None:
+        """Raise AssertionError when the cache's books do not balance."""
+        self.pages.check(self.scheduler)
+
+
+def _starts(plan: Plan) -> list[tuple[Row, int]]:
+    return [(row, row.seq.num_computed) for row in plan.rows]

@@ -1,0 +1,76 @@
+"""The engine's thread: it alone touches the engine; everyone else leaves commands in its inbox."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import queue
+import threading
+from collections.abc import Callable
+
+from .engine import Engine, Post
+from .request import Request
+from .telemetry import EngineStats
+
+_log = logging.getLogger(__name__)
+_BROKEN_STEP = "The engine failed on this step and the reply cannot be continued; send the request again."
+
+
+class EngineLoop:
+    """Runs steps while there is work and sleeps while there is none.
+
+    `post` receives all deltas of a step at once, on the engine thread; it must not block.
+    """
+
+    def __init__(self, engine: Engine, post: Post) -> None:
+        self.engine = engine
+        self._post = post
+        self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="paceline-engine", daemon=True)
+        self._stopping = False
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish the current step, end the thread; unfinished sequences are abandoned."""
+        self._stopping = True
+        self._inbox.put(lambda: None)
+        self._thread.join()
+
+    def submit(self, request: Request) -> None:
+        """Queue a request. Raises RequestError or OverloadedError, and then nothing was queued."""
+        self.engine.validate(request, queued=self._inbox.qsize())
+        self._inbox.put(lambda: self.engine.submit(request))
+
+    def abort(self, request_id: str) -> None:
+        """Drop the sequence before the next step; a delta of the step under way may still be posted."""
+        self._inbox.put(lambda: self.engine.abort(request_id))
+
+    def cut(self, request_id: str, kept: int) -> None:
+        """End the reply after its first `kept` tokens, before the next step."""
+        self._inbox.put(lambda: self.engine.cut(request_id, kept))
+
+    def stats(self) -> EngineStats:
+        stats = self.engine.stats()
+        return dataclasses.replace(stats, stuck=stats.stuck or not self._thread.is_alive())
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._take_commands(wait=not self.engine.has_work)
+            try:
+                self.engine.step(self._post)
+            except Exception:
+                _log.exception("a step failed; its sequences end with an error")
+                self.engine.fail(_BROKEN_STEP, self._post)
+
+    def _take_commands(self, wait: bool) -> None:
+        """Carry out what is in the inbox; `wait` for something to be there."""
+        while True:
+            try:
+                command = self._inbox.get(block=wait)
+            except queue.Empty:
+                return
+            command()
+            self.engine.telemetry.progress()
+            wait = False

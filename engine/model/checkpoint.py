@@ -1,0 +1,43 @@
+"""A model on disk, whatever its format: open it, see what it is, load its weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from .assets import TextAssets
+from .gguf_checkpoint import GGUFCheckpoint
+from .hf_folder import HFCheckpoint
+
+if TYPE_CHECKING:
+    import torch
+
+    from .config import ModelConfig
+    from .weights import ModelWeights
+
+__all__ = ["Checkpoint", "TextAssets", "open_checkpoint"]
+
+
+class Checkpoint(Protocol):
+    """A model that is known to be complete and supported, its weights not yet in memory."""
+
+    @property
+    def name(self) -> str:
+        """What to call the model: the file or folder name, or the hub id it came from."""
+
+    @property
+    def config(self) -> ModelConfig: ...
+
+    @property
+    def text(self) -> TextAssets: ...
+
+    def load(self, *, device: torch.device, dtype: torch.dtype) -> ModelWeights:
+        """Read all weights into memory on `device` as `dtype`. Raises ModelError."""
+
+
+def open_checkpoint(path: Path, cache: Path) -> Checkpoint:
+    """Open what `sources.resolve` returned: a .gguf file or a Hugging Face folder.
+
+    `cache` keeps derived data that makes the next start quicker. Raises ModelError.
+    """
+    return HFCheckpoint(path) if path.is_dir() else GGUFCheckpoint(path, cache)

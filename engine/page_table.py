@@ -1,0 +1,120 @@
+"""Which slots a sequence owns, from admission to release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence as Seq
+
+from paceline.kernels.paging import BLOCK_SIZE
+
+from .block_pool import BlockPool
+from .prefix_cache import ROOT, PrefixCache
+from .sequence import Sequence
+
+Move = tuple[int, int]  # source slot, target slot
+
+
+def blocks_for(slots: int) -> int:
+    return -(-slots // BLOCK_SIZE)
+
+
+class PageTable:
+    """Binds sequences to blocks.
+
+    `spare` blocks are kept free of cached content for the guesses of a step. Plain decoding keeps them too, so what
+    the prefix cache holds never depends on speculation.
+    """
+
+    def __init__(self, total_blocks: int, spare: int = 0) -> None:
+        self._cache = PrefixCache()
+        self.pool = BlockPool(total_blocks, on_evict=self._cache.forget)
+        self._spare = spare
+
+    @staticmethod
+    def slot(seq: Sequence, index: int) -> int:
+        return seq.blocks[index // BLOCK_SIZE] * BLOCK_SIZE + index % BLOCK_SIZE
+
+    def admit(self, seq: Sequence) -> int:
+        """Share the blocks of the longest published prefix; at least one token stays to compute. Returns the hits."""
+        found = self._cache.match(seq.tokens[:-1])
+        for block, key in found:
+            self.pool.share(block)
+            seq.blocks.append(block)
+            seq.published.append(key)
+        seq.num_computed = len(found) * BLOCK_SIZE
+        return seq.num_computed
+
+    def reserve(self, seq: Sequence, nodes: int) -> bool:
+        """Make room for `nodes` more slots after the computed ones; False, with nothing changed, when there is none."""
+        missing = blocks_for(seq.num_computed + nodes) - len(seq.blocks)
+        if missing > self.pool.available:
+            return False
+        if missing > 0:
+            seq.blocks += self.pool.take(missing)
+        return True
+
+    def room(self, seq: Sequence) -> int:
+        """Most new slots `reserve` could give the sequence now."""
+        return (len(seq.blocks) + self.pool.available) * BLOCK_SIZE - seq.num_computed
+
+    def spare_room(self, seq: Sequence, nodes: int) -> int:
+        """Reserve slots for up to `nodes` new nodes without touching cached content; returns how many there are."""
+        missing = blocks_for(seq.num_computed + nodes) - len(seq.blocks)
+        if missing > 0:
+            seq.blocks += self.pool.take(min(missing, self.pool.free))
+        return min(nodes, len(seq.blocks) * BLOCK_SIZE - seq.num_computed)
+
+    def commit(self, seq: Sequence, path: Seq[int]) -> list[Move]:
+        """Keep the slots of the accepted nodes and give back the rest; the tokens are in `seq.tokens` already.
+
+            [0 ............ c)  [c]   [c+1 … c+n)        accepted node path[j] belongs at slot c + j
+             committed           root  guesses
+
+        Returns the slots to copy. Blocks filled by the path are published: whoever finds them computes in a later
+        step, after the copies.
+        """
+        c = seq.num_computed
+        moves = [(self.slot(seq, c + node), self.slot(seq, c + j)) for j, node in enumerate(path) if node != j]
+        seq.num_computed += len(path)
+        self._trim(seq, blocks_for(seq.num_computed))
+        for index in range(len(seq.published), seq.num_computed // BLOCK_SIZE):
+            parent = seq.published[-1] if seq.published else ROOT
+            tokens = seq.tokens[index * BLOCK_SIZE : (index + 1) * BLOCK_SIZE]
+            seq.published.append(self._cache.publish(seq.blocks[index], parent, tokens))
+        return moves
+
+    def truncate(self, seq: Sequence, length: int) -> None:
+        """Cut the sequence back to `length` tokens; blocks with content past them are not findable any more."""
+        del seq.tokens[length:]
+        keep = min(length, seq.num_computed)
+        for index in range(keep // BLOCK_SIZE, len(seq.published)):
+            self._unpublish(seq.blocks[index])
+        del seq.published[keep // BLOCK_SIZE :]
+        seq.num_computed = keep
+        self._trim(seq, blocks_for(keep))
+
+    def _unpublish(self, block: int) -> None:
+        self._cache.forget(block)
+        self.pool.drop(block)
+
+    def release(self, seq: Sequence) -> None:
+        """Give every block back; published ones stay findable until evicted, the tail first."""
+        self._trim(seq, 0)
+        seq.published.clear()
+        seq.num_computed = 0
+
+    def _trim(self, seq: Sequence, keep: int) -> None:
+        if len(seq.blocks) > keep:
+            self.pool.give_back(reversed(seq.blocks[keep:]), self._cache.__contains__)
+            del seq.blocks[keep:]
+
+    def settle(self) -> None:
+        """Between steps: evict cached content from the spare blocks."""
+        self.pool.keep_free(self._spare)
+
+    def check(self, sequences: Iterable[Sequence]) -> None:
+        """Raise AssertionError when the books do not balance. For tests and for when the engine is idle."""
+        alive = list(sequences)
+        self.pool.check(seq.blocks for seq in alive)
+        for seq in alive:
+            assert len(seq.blocks) >= blocks_for(seq.num_computed), "computed tokens without slots"
+            assert len(seq.published) <= seq.num_computed // BLOCK_SIZE, "a block was published before it was final"

@@ -1,0 +1,150 @@
+"""What goes into the engine and what comes out: immutable, made of token ids, never of text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+from .errors import RequestError
+
+MAX_TOP_LOGPROBS = 20
+MAX_TREE_NODES = 64  # ancestors are 64-bit words
+
+Finish = Literal["stop", "length", "abort", "error"]
+Priority = Literal["interactive", "normal", "background"]
+
+PRIORITY_ORDER: Mapping[Priority, int] = MappingProxyType({"interactive": 0, "normal": 1, "background": 2})
+
+
+def _require(ok: bool, param: str, message: str) -> None:
+    if not ok:
+        raise RequestError(message, param=param)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplingParams:
+    """How the next token is chosen; a reply is a pure function of weights, prompt, these values and `seed`.
+
+    Raises RequestError, naming the field, for a value that has no meaning.
+    """
+
+    max_tokens: int
+    seed: int  # 0 … 2^64 - 1, keys the Gumbel noise
+    temperature: float = 1.0  # 0 is plain argmax
+    top_p: float = 1.0  # 1 is off
+    top_k: int = 0  # 0 is off
+    min_p: float = 0.0  # 0 is off
+    repetition_penalty: float = 1.0  # 1 is off; divides positive and multiplies negative logits of seen tokens
+    frequency_penalty: float = 0.0  # per occurrence in the output
+    presence_penalty: float = 0.0  # once per token present in the output
+    logit_bias: Mapping[int, float] = field(default_factory=dict)
+    stop_ids: frozenset[int] = frozenset()  # these end the reply and are never part of its text
+    logprobs: int | None = None  # None is off, else the number of alternatives reported per token
+
+    def __post_init__(self) -> None:
+        _require(self.max_tokens >= 1, "max_tokens", f"max_tokens must be at least 1, got {self.max_tokens}.")
+        _require(0 <= self.seed < 2**64, "seed", f"seed must be between 0 and 2^64 - 1, got {self.seed}.")
+        for name, low, high in (
+            ("temperature", 0.0, 100.0),
+            ("top_p", 0.0, 1.0),
+            ("min_p", 0.0, 1.0),
+            ("frequency_penalty", -2.0, 2.0),
+            ("presence_penalty", -2.0, 2.0),
+            ("repetition_penalty", 0.0, 100.0),
+        ):
+            value = getattr(self, name)
+            _require(
+                math.isfinite(value) and low <= value <= high,
+                name,
+                f"{name} must be between {low:g} and {high:g}, got {value}.",
+            )
+        _require(self.top_p > 0, "top_p", "top_p must be above 0; use temperature 0 for greedy decoding.")
+        _require(self.repetition_penalty > 0, "repetition_penalty", "repetition_penalty must be above 0; 1 is off.")
+        _require(self.top_k >= 0, "top_k", f"top_k must be 0 (off) or positive, got {self.top_k}.")
+        _require(
+            self.logprobs is None or 0 <= self.logprobs <= MAX_TOP_LOGPROBS,
+            "top_logprobs",
+            f"top_logprobs must be between 0 and {MAX_TOP_LOGPROBS}, got {self.logprobs}.",
+        )
+        for value in self.logit_bias.values():
+            _require(
+                math.isfinite(value) and -100 <= value <= 100,
+                "logit_bias",
+                f"logit_bias values must be between -100 and 100, got {value}.",
+            )
+
+    @property
+    def rewrites_logits(self) -> bool:
+        """True when the logits of a node depend on more than the model: the tokens before it, or a bias."""
+        return (
+            self.repetition_penalty != 1.0
+            or self.frequency_penalty != 0.0
+            or self.presence_penalty != 0.0
+            or bool(self.logit_bias)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speculation:
+    """What a request allows the drafters to do; it never changes the text."""
+
+    mode: str = "auto"  # "auto", "none", or the name of one loaded drafter
+    max_nodes: int = MAX_TREE_NODES  # verified rows per step, the root included; 1 is plain decoding
+
+    def __post_init__(self) -> None:
+        _require(
+            1 <= self.max_nodes <= MAX_TREE_NODES,
+            "speculation.max_nodes",
+            f"speculation.max_nodes must be between 1 and {MAX_TREE_NODES}, got {self.max_nodes}.",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One reply to make: prompt ids, sampling, priority and speculation."""
+
+    id: str
+    prompt: tuple[int, ...]
+    sampling: SamplingParams
+    priority: Priority = "normal"
+    speculation: Speculation = Speculation()
+
+    def __post_init__(self) -> None:
+        _require(len(self.prompt) > 0, "messages", "The prompt is empty; send at least one token of text.")
+        _require(
+            self.priority in PRIORITY_ORDER,
+            "priority",
+            f"priority must be one of {', '.join(PRIORITY_ORDER)}, got {self.priority!r}.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    """Log-probabilities of one emitted token under the processed, untempered distribution (natural log)."""
+
+    token: int
+    logprob: float
+    top: tuple[tuple[int, float], ...]  # (token, logprob), most likely first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delta:
+    """What one step did for one request: all its new tokens together.
+
+    `accepted` of the `drafted` guesses became tokens, so `len(tokens) <= accepted + 1`; the extra one is the bonus
+    token. A stop id that ended the reply is the last of `tokens`: it counts as generated but is not text.
+    """
+
+    request_id: str
+    tokens: tuple[int, ...]
+    finish: Finish | None = None
+    logprobs: tuple[TokenLogprob, ...] | None = None  # one per token when asked for
+    drafted: int = 0
+    accepted: int = 0
+    source: str = ""  # the drafter whose guesses were accepted, "" when none was
+    cached_tokens: int = 0  # prompt tokens found in the prefix cache
+    step_ms: float = 0.0  # wall time of the step
+    error: str | None = None  # with finish "error"

@@ -1,0 +1,189 @@
+"""Who runs in the next step and with how many tokens. No phases: `num_computed` catches up with the known tokens."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from .errors import OverloadedError, RequestError
+from .page_table import PageTable
+from .request import PRIORITY_ORDER, Request
+from .sequence import Sequence
+
+
+@dataclass(slots=True)
+class Row:
+    """One sequence's share of a step: `known` tokens to compute and slots for up to `guesses` more.
+
+    When `samples` the known tokens are the last ones the sequence has, so the next token can be chosen.
+    """
+
+    seq: Sequence
+    known: int
+    samples: bool
+    guesses: int = 0
+
+
+@dataclass(slots=True)
+class Plan:
+    """What the next step computes. Decoding rows come first."""
+
+    rows: list[Row] = field(default_factory=list)
+
+    @property
+    def known(self) -> int:
+        return sum(row.known for row in self.rows)
+
+
+def age(seq: Sequence) -> tuple[int, int]:
+    """Order of service: priority first, then arrival."""
+    return PRIORITY_ORDER[seq.request.priority], seq.arrival
+
+
+class Scheduler:
+    """Admits, plans, preempts and retires sequences.
+
+    max_batch: sequences that run at once. step_budget: rows of one step. prefill_limit(decoding, budget): how many
+    prefill rows may join a step in which `decoding` rows already run, so that running streams do not stall.
+    guess_limit(request): most guesses per step the request allows.
+    """
+
+    def __init__(
+        self,
+        pages: PageTable,
+        *,
+        max_batch: int,
+        step_budget: int,
+        queue_limit: int,
+        context_length: int,
+        prefill_limit: Callable[[int, int], int],
+        guess_limit: Callable[[Request], int],
+    ) -> None:
+        self.pages = pages
+        self.running: list[Sequence] = []
+        self.waiting: list[Sequence] = []
+        self.preemptions = 0
+        self._max_batch = max_batch
+        self._step_budget = step_budget
+        self._queue_limit = queue_limit
+        self._context_length = context_length
+        self._prefill_limit = prefill_limit
+        self._guess_limit = guess_limit
+        self._arrivals = 0
+
+    def __iter__(self) -> Iterator[Sequence]:
+        yield from self.running
+        yield from self.waiting
+
+    def validate(self, request: Request, queued: int = 0) -> None:
+        """Raises RequestError when the prompt leaves no room for a token, OverloadedError when the queue is full.
+
+        queued: requests that wait elsewhere to be submitted.
+        """
+        if len(request.prompt) >= self._context_length:
+            raise RequestError(
+                f"This model's maximum context length is {self._context_length} tokens, but the prompt has "
+                f"{len(request.prompt)}; shorten it so that at least one token can be generated.",
+                param="messages",
+                code="context_length_exceeded",
+            )
+        if len(self.waiting) + queued >= self._queue_limit:
+            raise OverloadedError(f"The queue is full ({self._queue_limit} requests are waiting); try again shortly.")
+
+    def submit(self, request: Request) -> Sequence:
+        """Put a valid request in the queue."""
+        seq = Sequence(request, self._arrivals)
+        self._arrivals += 1
+        insort(self.waiting, seq, key=age)
+        return seq
+
+    def schedule(self) -> Plan:
+        """Reserve the slots of one step: decoding sequences first, then prefill chunks, then guesses."""
+        self.pages.settle()
+        plan = Plan()
+        budget = self._step_budget
+        for seq in sorted((seq for seq in self.running if seq.is_decoding), key=age):
+            if budget > 0 and seq in self.running and self._make_room(plan, seq, 1):
+                plan.rows.append(Row(seq, 1, samples=True))
+                budget -= 1
+        decoding = len(plan.rows)
+        prefill = min(budget, self._prefill_limit(decoding, budget)) if decoding else budget
+        budget -= self._plan_prefill(plan, prefill)
+        self._plan_guesses(plan, budget)
+        return plan
+
+    def _plan_prefill(self, plan: Plan, budget: int) -> int:
+        """Chunks of running prefills, then of newly admitted sequences; returns the rows used."""
+        left = budget
+        for seq in sorted((seq for seq in self.running if not seq.is_decoding), key=age):
+            if left > 0 and seq in self.running:
+                left -= self._plan_chunk(plan, seq, left)
+        while self.waiting and left > 0 and len(self.running) < self._max_batch:
+            seq = self.waiting[0]
+            hits = self.pages.admit(seq)
+            # Beside others only a sequence that fits whole is let in: else it would be preempted soon.
+            if self.running and self.pages.room(seq) < seq.pending + 1:
+                self.pages.release(seq)
+                break
+            if seq.cached_tokens is None:
+                seq.cached_tokens = min(hits, len(seq.request.prompt))
+            self.waiting.pop(0)
+            self.running.append(seq)
+            left -= self._plan_chunk(plan, seq, left)
+        return budget - left
+
+    def _plan_chunk(self, plan: Plan, seq: Sequence, most: int) -> int:
+        chunk = min(seq.pending, most)
+        if not self.pages.reserve(seq, chunk):
+            # Less than a whole chunk may fit; one token must, if need be at the cost of younger sequences.
+            chunk = max(1, min(chunk, self.pages.room(seq)))
+            if not self._make_room(plan, seq, chunk):
+                return 0
+        plan.rows.append(Row(seq, chunk, samples=chunk == seq.pending))
+        return chunk
+
+    def _make_room(self, plan: Plan, seq: Sequence, nodes: int) -> bool:
+        """Reserve slots, preempting whoever is served after `seq`; False when nobody is left to preempt."""
+        while not self.pages.reserve(seq, nodes):
+            victim = max((other for other in self.running if age(other) > age(seq)), key=age, default=None)
+            if victim is None:
+                return False
+            self._preempt(plan, victim)
+        return True
+
+    def _preempt(self, plan: Plan, seq: Sequence) -> None:
+        """Back to the queue, blocks given back; its tokens stay and are computed again later."""
+        plan.rows = [row for row in plan.rows if row.seq is not seq]
+        self.running.remove(seq)
+        self.pages.release(seq)
+        insort(self.waiting, seq, key=age)
+        self.preemptions += 1
+
+    def _plan_guesses(self, plan: Plan, budget: int) -> None:
+        """Slots for guesses, from what nobody else needs: a guess never evicts or preempts."""
+        for row in plan.rows:
+            seq = row.seq
+            if not seq.is_decoding or not row.samples:
+                continue
+            # The last token of a reply needs no guess, and none may stand past the context.
+            left = min(
+                seq.request.sampling.max_tokens - seq.output_count - 1,
+                self._context_length - len(seq.tokens) - 1,
+                self._guess_limit(seq.request),
+                budget,
+            )
+            if left > 0:
+                row.guesses = self.pages.spare_room(seq, row.known + left) - row.known
+                budget -= row.guesses
+
+    def retire(self, seq: Sequence) -> None:
+        """The sequence has ended, however it did: its blocks are given back now."""
+        if seq in self.running:
+            self.running.remove(seq)
+        else:
+            self.waiting.remove(seq)
+        self.pages.release(seq)
+
+    def find(self, request_id: str) -> Sequence | None:
+        return next((seq for seq in self if seq.id == request_id), None)

@@ -1,0 +1,54 @@
+"""One reply in the making."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .request import Finish, Request
+
+
+@dataclass(eq=False, slots=True)
+class Sequence:
+    """Mutable state of a request; touched by the engine thread only.
+
+        [0 ......... num_computed)  [num_computed ......... len(tokens))
+         keys and values valid       known tokens still to compute; one when decoding
+
+    `blocks` covers at least the computed slots; it only grows within a step and is cut back when one commits.
+    """
+
+    request: Request
+    arrival: int  # order of submission: the larger, the younger
+    tokens: list[int] = field(init=False)
+    num_computed: int = 0
+    blocks: list[int] = field(default_factory=list)
+    published: list[bytes] = field(default_factory=list)  # chain keys of its leading full blocks, as published
+    cached_tokens: int | None = None  # prompt tokens found in the prefix cache at first admission
+
+    def __post_init__(self) -> None:
+        self.tokens = list(self.request.prompt)
+
+    @property
+    def id(self) -> str:
+        return self.request.id
+
+    @property
+    def pending(self) -> int:
+        """Known tokens whose keys and values are not computed yet."""
+        return len(self.tokens) - self.num_computed
+
+    @property
+    def is_decoding(self) -> bool:
+        return self.pending == 1 and len(self.tokens) > len(self.request.prompt)
+
+    @property
+    def output_count(self) -> int:
+        return len(self.tokens) - len(self.request.prompt)
+
+    def ending(self, token: int, count: int, context_length: int) -> Finish | None:
+        """Why the reply ends if `token` becomes the count-th new one (from 1), or None when it goes on."""
+        if token in self.request.sampling.stop_ids:
+            return "stop"
+        if self.output_count + count >= self.request.sampling.max_tokens:
+            return "length"
+        return "length" if len(self.tokens) + count >= context_length else None

@@ -1,0 +1,58 @@
+"""Counters of one engine: written by its thread, read by anyone as a frozen snapshot."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+_STUCK_AFTER_S = 60.0  # far above any step; a healthy engine with work steps many times in this time
+_DEEPEST = 16  # guesses deeper than this are counted with the last
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStats:
+    """A snapshot. Depth 1, the first entry of the by-depth tuples, is a guess right below the pending token."""
+
+    running: int
+    waiting: int
+    blocks_total: int
+    blocks_free: int
+    blocks_cached: int
+    blocks_held: int
+    steps: int
+    last_step_age_s: float  # since the last step ended, or since there was nothing to do
+    stuck: bool  # there is work and no step has ended for a minute, or the engine thread is gone
+    generated_tokens: int
+    prompt_tokens: int
+    prefix_hit_tokens: int
+    preemptions: int
+    drafted_by_depth: tuple[int, ...]
+    accepted_by_depth: tuple[int, ...]
+    step_ms: float  # wall time of all steps together
+    forward_ms: float  # of which inside the model's pass
+
+
+@dataclass(slots=True)
+class Telemetry:
+    steps: int = 0
+    generated_tokens: int = 0
+    prompt_tokens: int = 0
+    prefix_hit_tokens: int = 0
+    step_ms: float = 0.0
+    forward_ms: float = 0.0
+    last_progress: float = field(default_factory=time.monotonic)
+    drafted: list[int] = field(default_factory=lambda: [0] * _DEEPEST)
+    accepted: list[int] = field(default_factory=lambda: [0] * _DEEPEST)
+
+    def count_guess(self, depth: int, accepted: bool) -> None:
+        """depth: 1 for a guess right below the pending token."""
+        at = min(depth, _DEEPEST) - 1
+        self.drafted[at] += 1
+        self.accepted[at] += accepted
+
+    def progress(self) -> None:
+        """A step ended, or there is nothing to do."""
+        self.last_progress = time.monotonic()
+
+    def is_stuck(self, has_work: bool) -> bool:
+        return has_work and time.monotonic() - self.last_progress > _STUCK_AFTER_S

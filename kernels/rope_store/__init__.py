@@ -1,0 +1,42 @@
+"""`rope_store`: split a fused projection, rotate queries and keys by position, write keys and values to their slots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+
+from ..linear import Norm
+
+
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """Cosines and sines of every position (RoPE, Su et al., arXiv 2104.09864; the rotate-half form).
+
+    cos, sin: [positions, D/2] float32, the attention scale of the RoPE variant multiplied in.
+    """
+
+    cos: torch.Tensor
+    sin: torch.Tensor
+
+
+class RopeStore(Protocol):
+    def __call__(
+        self,
+        qkv: torch.Tensor,
+        rotation: Rotation,
+        positions: torch.Tensor,
+        slots: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        *,
+        q_norm: Norm | None = None,
+        k_norm: Norm | None = None,
+    ) -> torch.Tensor:
+        """qkv [R, (Hq + 2 Hkv) * D] -> rotated queries [R, Hq, D]; row r's key and value go to slot slots[r].
+
+        positions, slots: [R] int64. k, v: one layer of the cache, [slots, Hkv, D], written in place.
+        q_norm, k_norm: RMS norm of each head, weights [D], applied before the rotation.
+        """
+        ...

@@ -1,0 +1,46 @@
+"""`tree_attention`: attention of new rows over a paged cache, where a row sees its ancestors and nothing beside them.
+
+A sequence with c committed slots computes n new nodes. Node i stands in slot c + i of the sequence, whatever its depth:
+
+    [0 ............ c)  [c  c+1 … c+n)
+     committed           nodes of this step: a chain (prefill) or a tree (verification)
+
+Every node sees all committed slots. Of the new ones a chain node sees itself and those before it; a tree node sees
+itself and its ancestors, given as one 64-bit word (bit i set: node i is an ancestor or the node itself).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the rows of one step belong. S sequences, R rows in all, sequences' rows contiguous and in order.
+
+    Host tensors: a step's layout is made on the host and moved by the backend's `Prepare` if it needs it elsewhere.
+    """
+
+    row_starts: torch.Tensor  # [S + 1] int32, rows of sequence s are row_starts[s] … row_starts[s + 1]
+    context_lens: torch.Tensor  # [S] int32, committed slots c
+    block_tables: torch.Tensor  # [S, B] int32, padded with 0
+    causal: torch.Tensor  # [S] bool, True: a chain
+    ancestors: torch.Tensor  # [R] int64 read as 64 bits, ignored where causal
+
+
+class Prepare(Protocol):
+    def __call__(self, layout: Layout, device: torch.device) -> Any:
+        """Derive, once per step, what every layer's attention needs; the result is the backend's own."""
+        ...
+
+
+class TreeAttention(Protocol):
+    def __call__(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, prepared: Any) -> torch.Tensor:
+        """q [R, Hq, D], one layer of the cache k, v [slots, Hkv, D] -> [R, Hq * D]; scores are scaled by D^-0.5.
+
+        Grouped heads: query head h reads key head h // (Hq / Hkv) (GQA, Ainslie et al., arXiv 2305.13245).
+        """
+        ...

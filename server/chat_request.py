@@ -1,0 +1,127 @@
+"""The body of POST /v1/chat/completions: checked field by field, unknown extras ignored, nulls taken as absent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from paceline.engine.errors import RequestError
+
+from .errors_http import not_supported
+from .fields import Fields, JsonObject, describe, parse_object
+from .parameters import Limits, Parameters, read_parameters
+
+ROLES = ("system", "developer", "user", "assistant", "tool")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatRequest:
+    model: str | None
+    messages: list[JsonObject]  # for the chat template: role and text content, `developer` turned into `system`
+    parameters: Parameters
+    n: int
+    stream: bool
+    include_usage: bool
+    continuous_usage: bool
+    prefill_only: bool
+
+
+def parse_chat_request(data: bytes, limits: Limits, *, max_choices: int, max_messages: int) -> ChatRequest:
+    """Raises RequestError or ApiError, naming the field."""
+    fields = Fields(parse_object(data, "The request body"))
+    _refuse_unsupported(fields)
+    parameters = read_parameters(fields, limits, Parameters())
+    tokens = [fields.integer(key, low=1) for key in ("max_tokens", "max_completion_tokens")]
+    options = fields.child("stream_options") or Fields({}, "stream_options")
+    return ChatRequest(
+        model=fields.string("model"),
+        messages=read_messages(fields, max_messages),
+        parameters=replace(parameters, max_tokens=tokens[1] if tokens[1] is not None else tokens[0]),
+        n=fields.integer("n", low=1, high=max_choices) or 1,
+        stream=fields.boolean("stream") or False,
+        include_usage=options.boolean("include_usage") or False,
+        continuous_usage=options.boolean("continuous_usage_stats") or False,
+        prefill_only=fields.boolean("prefill_only") or False,
+    )
+
+
+def _refuse_unsupported(fields: Fields) -> None:
+    """What would change the reply and cannot be honoured yet is refused, never quietly dropped."""
+    response_format = fields.child("response_format")
+    if response_format is not None:
+        kind = response_format.choice("type", ("text", "json_object", "json_schema"))
+        if kind != "text":
+            raise not_supported("response_format", f"response_format {kind or 'without a type'}")
+    for key in ("tools", "functions"):
+        if fields.array(key):
+            raise not_supported(key, "Tool calling")
+    choice = fields.values.get("tool_choice")
+    if choice not in (None, "none", "auto"):
+        raise RequestError(
+            f"tool_choice {describe(choice)} needs tools, and none were sent; leave it out.", param="tool_choice"
+        )
+    fields.boolean("parallel_tool_calls")
+    if fields.has("prediction"):
+        raise not_supported("prediction", "A predicted output")
+    if any(modality != "text" for modality in fields.array("modalities") or []):
+        raise not_supported("modalities", "Output other than text")
+
+
+def read_messages(fields: Fields, max_messages: int) -> list[JsonObject]:
+    """The conversation as a chat template takes it. Raises RequestError."""
+    messages = fields.each("messages")
+    if not messages:
+        fields.refuse("messages", "must be a list with at least one message, such as a user's.")
+    if len(messages) > max_messages:
+        fields.refuse("messages", f"may hold at most {max_messages} messages, got {len(messages)}.")
+    return [_read_message(message) for message in messages]
+
+
+def _read_message(fields: Fields) -> JsonObject:
+    role = fields.choice("role", ROLES)
+    if role is None:
+        fields.refuse("role", f"is missing; use one of {', '.join(ROLES)}.")
+    message: JsonObject = {"role": "system" if role == "developer" else role, "content": read_content(fields)}
+    for key in ("name", "tool_call_id"):
+        if (value := fields.string(key)) is not None:
+            message[key] = value
+    if calls := fields.each("tool_calls"):
+        message["tool_calls"] = [_read_tool_call(call) for call in calls]
+    return message
+
+
+def read_content(fields: Fields, kinds: tuple[str, ...] = ("text",)) -> str:
+    """`content` as one text: a string, null, or text parts joined by newlines. Raises RequestError or ApiError."""
+    content = fields.values.get("content")
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        fields.refuse("content", f"must be a string, null or a list of text parts, got {describe(content)}.")
+    texts = []
+    for part in fields.each("content"):
+        kind = part.string("type")
+        if kind is None:
+            part.refuse("type", f"is missing; use {' or '.join(kinds)}.")
+        if kind not in kinds:
+            raise not_supported(part.name("type"), f"Content of type {kind[:40]!r}")
+        text = part.string("text")
+        if text is None:
+            part.refuse("text", "is missing; a text part needs its text.")
+        texts.append(text)
+    return "\n".join(texts)
+
+
+def _read_tool_call(call: Fields) -> Mapping[str, Any]:
+    """Earlier tool calls pass through to the template, their arguments as an object where they are one."""
+    function = call.child("function")
+    if function is None or (name := function.string("name")) is None:
+        call.refuse("function", "must be an object with a name.")
+    arguments: Any = function.string("arguments") or "{}"
+    try:
+        arguments = parse_object(arguments, "arguments")
+    except RequestError:
+        pass  # a cut-off call of an earlier turn is history, not a mistake of this request
+    return {"id": call.string("id"), "type": "function", "function": {"name": name, "arguments": arguments}}

@@ -1,0 +1,131 @@
+"""Messages to prompt tokens by the model's own chat template, in a sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+
+from paceline.engine.errors import ModelError, RequestError
+
+from .template_environment import TemplateRefusalError, make_environment
+from .template_guard import TemplateGuard
+
+if TYPE_CHECKING:
+    from .tokenizer import Tokenizer
+
+_CHATML = (
+    "{% for message in messages %}"
+    "{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}"
+    "{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+_REASONING = ("reasoning_content", "thinking", "reasoning")  # the names templates and clients know it by
+
+
+class ChatTemplate:
+    """A compiled chat template with the functions, filters and white-space rules templates are written for.
+
+    Rendered text is encoded in one go with its control tokens, as written, and without a BOS of our own. What people
+    type never becomes a control token: where a special token's name occurs in their strings, or could be completed by
+    the text after them, a guard character breaks it up until the control tokens have been found.
+    """
+
+    def __init__(self, source: str | None, bos_token: str | None, eos_token: str | None, tokenizer: Tokenizer) -> None:
+        """Without a template the ChatML format is used if the vocabulary has its control tokens.
+
+        Raises ModelError for a template with a syntax error, and when there is neither.
+        """
+        if not source:
+            if not {"<|im_start|>", "<|im_end|>"} <= tokenizer.special_tokens.keys():
+                raise ModelError(
+                    "The model has no chat template; use a chat model, or add a chat_template to its "
+                    "tokenizer_config.json."
+                )
+            source = _CHATML
+        self._tokenizer = tokenizer
+        self._variables = {
+            name: token for name, token in (("bos_token", bos_token), ("eos_token", eos_token)) if token is not None
+        }
+        self._guard = TemplateGuard(tokenizer.special_tokens)
+        try:
+            self._template = make_environment().from_string(source)
+        except jinja2.TemplateSyntaxError as error:
+            raise ModelError(
+                f"The model's chat template has an error in line {error.lineno}: {error.message}; "
+                "fix it, or fetch the model again."
+            ) from error
+
+    def encode(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = True,
+        variables: Mapping[str, Any] | None = None,
+    ) -> list[int]:
+        """The prompt's token ids.
+
+        `variables` are further template variables, e.g. `enable_thinking`. Raises RequestError (param "messages") for
+        messages the template refuses, with its own words, or cannot render.
+        """
+        given = [messages, tools, variables]
+        guard = self._guard.guard_for(given)
+        text = self._render(messages, tools, add_generation_prompt, variables, guard)
+        return self._tokenizer.encode_rendered(text, guard=guard)
+
+    def render(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = True,
+        variables: Mapping[str, Any] | None = None,
+    ) -> str:
+        """The prompt as text, for people to read; only `encode` knows typed text from control tokens."""
+        return self._render(messages, tools, add_generation_prompt, variables, None)
+
+    def _render(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]] | None,
+        add_generation_prompt: bool,
+        variables: Mapping[str, Any] | None,
+        guard: str | None,
+    ) -> str:
+        if not messages:
+            raise RequestError("messages is empty; send at least one message.", param="messages")
+        try:
+            values = {
+                **self._variables,
+                **self._guard.plain(variables or {}, guard),
+                "messages": [self._guard.plain(_message(message), guard) for message in messages],
+                "tools": self._guard.plain(tools, guard),
+                "documents": None,
+                "add_generation_prompt": add_generation_prompt,
+            }
+            return self._template.render(values)
+        except TemplateRefusalError as error:
+            raise RequestError(str(error).replace(guard or "\0", ""), param="messages") from error
+        except Exception as error:  # a template can fail in any way Python can
+            reason = f"{type(error).__name__}: {error}".replace(guard or "\0", "")
+            raise RequestError(
+                f"The model's chat template cannot render these messages ({reason}); check their roles and contents.",
+                param="messages",
+            ) from error
+
+
+def _message(message: Mapping[str, Any]) -> dict[str, Any]:
+    """A message as templates expect it: no nulls, text parts joined by newlines, reasoning under each of its names."""
+    known = {key: value for key, value in message.items() if value is not None}
+    content = known.get("content")
+    if isinstance(content, list | tuple) and all(
+        isinstance(part, Mapping) and part.get("type") == "text" and isinstance(part.get("text"), str)
+        for part in content
+    ):
+        known["content"] = "\n".join(part["text"] for part in content)
+    reasoning = next((known[name] for name in _REASONING if name in known), None)
+    if reasoning is not None:
+        known = {"thinking": reasoning, **known, "reasoning_content": reasoning}
+    return known

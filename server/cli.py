@@ -1,0 +1,170 @@
+"""The `paceline` command: serve, chat, fetch, bench.
+
+Commands import what they need when they run: `paceline --help` and a mistyped flag answer without loading torch.
+Every expected failure is one sentence on standard error: exit code 2 for a wrong command line, 1 for the rest.
+"""
+
+import importlib.metadata
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from paceline.engine.errors import PacelineError
+
+from . import options as o
+from .terminal import fetch_progress, notices, output, say_error
+
+app = typer.Typer(
+    name="paceline",
+    help="A low-latency chat server for language models, with speculative decoding at its centre.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line (default: that of the process) and return its exit code."""
+    try:
+        code = app(
+            args=list(sys.argv[1:] if arguments is None else arguments), prog_name="paceline", standalone_mode=False
+        )
+    except typer.TyperException as error:
+        say_error(_usage_sentence(error))
+        return error.exit_code
+    except PacelineError as error:
+        say_error(str(error))
+        return 1
+    except typer.Abort:
+        return 130
+    return code if isinstance(code, int) else 0
+
+
+def _usage_sentence(error: typer.TyperException) -> str:
+    """The parser's message and where to look further, in one line."""
+    message = " ".join(error.format_message().split())
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "paceline"
+    end = "" if message.endswith((".", "?", "!")) else "."
+    return f"{message}{end} See `{command} --help`."
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        output().print(importlib.metadata.version("paceline"))
+        raise typer.Exit
+
+
+@app.callback()
+def _paceline(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None: ...
+
+
+@app.command()
+def serve(
+    model: o.Model = None,
+    host: o.Host = "127.0.0.1",
+    port: o.Port = o.DEFAULT_PORT,
+    speculator: o.Speculator = "auto",
+    max_batch: o.MaxBatch = 16,
+    step_budget: o.StepBudget = 512,
+    max_nodes: o.MaxNodes = 16,
+    queue_limit: o.QueueLimit = 256,
+    context_length: o.ContextLength = None,
+    kv_memory: o.KVMemory = None,
+    threads: o.Threads = None,
+    device: o.Device = "auto",
+    api_key: o.APIKey = None,
+    model_id: o.ModelID = None,
+    cache: o.Cache = None,
+    log_level: o.LogLevel = "warning",
+) -> None:
+    """Serve a model; the default one is fetched when it is not in the cache."""
+    raise NotImplementedError
+
+
+@app.command()
+def fetch(model: o.Model = None, cache: o.Cache = None) -> None:
+    """Fetch a model into the cache, so that `serve` starts at once, also without a network."""
+    output().print(str(_resolve(model, cache)), markup=False)
+
+
+@app.command()
+def chat(
+    target: Annotated[
+        str,
+        typer.Argument(metavar="[URL|MODEL]", envvar="PACELINE_URL", help="A server's address, or a model it serves."),
+    ] = o.DEFAULT_URL,
+    model: o.ServedModel = None,
+    system: o.System = None,
+    api_key: o.APIKey = None,
+) -> None:
+    """Talk to a running server."""
+    from .chat_client import Conversation
+    from .chat_client import chat as converse
+
+    # A model's name has neither a scheme nor a port.
+    is_url = "://" in target or ":" in target
+    url = target if is_url else o.DEFAULT_URL
+    served = model or (None if is_url else target) or "default"
+    converse(lambda: Conversation(url, model=served, api_key=api_key, instructions=system), output())
+
+
+@app.command()
+def bench(
+    url: o.ServerURL,
+    prompts: o.Prompts,
+    concurrency: o.Concurrency = "1",
+    max_tokens: o.MaxTokens = 128,
+    limit: o.Limit = None,
+    turns: o.Turns = "first",
+    model: o.ServedModel = None,
+    temperature: o.Temperature = 0.0,
+    seed: o.Seed = 0,
+    speculation: o.Speculation = None,
+    compare: o.Compare = False,
+    api_key: o.APIKey = None,
+    timeout: o.Timeout = 600.0,
+    device_name: o.DeviceName = None,
+    json: o.JSONFile = None,
+    csv: o.CSVFile = None,
+) -> None:
+    """Measure a server from outside: time to first token, time per token, tokens per second.
+
+    Any OpenAI-compatible server will do; from Paceline it also reports how many tokens a step accepted.
+    """
+    from .bench import BenchOptions, run_bench
+
+    settings = BenchOptions(
+        url=url,
+        prompts=prompts,
+        concurrency=concurrency,
+        max_tokens=max_tokens,
+        limit=limit,
+        all_turns=turns == "all",
+        model=model,
+        temperature=temperature,
+        seed=seed,
+        speculation=speculation or "",
+        compare=compare,
+        timeout_s=timeout,
+        api_key=api_key,
+        device=device_name,
+        json=json,
+        csv=csv,
+    )
+    raise typer.Exit(run_bench(settings, output(), notices()))
+
+
+def _resolve(model: str | None, cache: Path | None) -> Path:
+    from paceline.engine.model.sources import DEFAULT_MODEL, default_cache, resolve
+
+    with fetch_progress() as report:
+        return resolve(model or DEFAULT_MODEL, cache or default_cache(), report)

@@ -1,0 +1,62 @@
+"""What one running app knows besides its model: the operator's settings, and whether it is being shut down."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from .service import Service
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How the server meets the outside; the defaults suit one person on one machine."""
+
+    api_keys: tuple[str, ...] = ()  # none: /v1 and /metrics are open
+    allowed_origins: tuple[str, ...] = ()  # browser origins besides the server's own; "*" allows every one
+    allowed_hosts: tuple[str, ...] = ()  # Host names besides localhost and plain IP addresses; "*" allows every one
+    max_body: int = 2**20  # bytes of one request body
+    max_choices: int = 16  # n of one chat completion
+    max_messages: int = 4096  # messages of one request, items of one realtime conversation
+    max_conversation: int = 2**22  # characters one realtime conversation may hold
+    max_sockets: int = 1024  # realtime sockets open at once
+    max_outbox: int = 256  # events that may wait for a slow realtime client before its own messages wait too
+    ping_interval_s: float = 10.0  # silence of an event stream before a comment shows that it lives
+
+
+class Drain:
+    """Counts what still has something to say, so that a stopping server can wait for it."""
+
+    def __init__(self) -> None:
+        self.requested = asyncio.Event()
+        self.busy = 0
+
+    @contextmanager
+    def occupied(self) -> Iterator[None]:
+        self.busy += 1
+        try:
+            yield
+        finally:
+            self.busy -= 1
+
+    async def wait(self, patience: float) -> bool:
+        """Refuses new work from now on; True when everything has ended within `patience` seconds."""
+        self.requested.set()
+        end = asyncio.get_running_loop().time() + patience
+        while self.busy and asyncio.get_running_loop().time() < end:
+            await asyncio.sleep(0.02)
+        return not self.busy
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    service: Service
+    settings: Settings
+    drain: Drain = field(default_factory=Drain)
+
+    @property
+    def ready(self) -> bool:
+        """True when new work is welcome."""
+        return self.service.healthy and not self.drain.requested.is_set()

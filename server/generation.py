@@ -1,0 +1,150 @@
+"""One reply from submit to its last piece: requests, streams, committers and clocks, the same for every protocol."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from types import TracebackType
+
+from paceline.engine.request import Priority, Request
+
+from .committer import Committer, Piece
+from .fields import JsonObject
+from .metrics import Meter, Outcome
+from .parameters import Parameters, derive_seed, random_seed
+from .service import Service
+from .stream import Stream
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one engine step gave one choice; `error` says why when the piece finished with "error"."""
+
+    index: int
+    piece: Piece
+    error: str | None
+
+
+class Generation:
+    """The n choices of one prompt. As an async context manager it aborts on the way out whatever still runs."""
+
+    def __init__(
+        self,
+        service: Service,
+        *,
+        id: str,  # noqa: A002 - the reply's id on the wire
+        prompt: tuple[int, ...],
+        parameters: Parameters,
+        protocol: str,
+        n: int = 1,
+        priority: Priority = "normal",
+        started: float | None = None,  # time.perf_counter() when the request arrived
+    ) -> None:
+        """Submits at once. Raises RequestError or OverloadedError, with nothing left running."""
+        self.seed = parameters.seed if parameters.seed is not None else random_seed()
+        self._tokenizer = service.tokenizer
+        room = service.context_length - len(prompt)
+        limit = room if parameters.max_tokens is None else min(parameters.max_tokens, room)
+        self.requests = [
+            Request(
+                id=f"{id}-{i}",
+                prompt=prompt,
+                sampling=parameters.sampling(
+                    max_tokens=limit, seed=derive_seed(self.seed, i), stop_ids=service.stop_ids
+                ),
+                priority=priority,
+                speculation=parameters.speculation,
+            )
+            for i in range(n)
+        ]
+        self._index = {request.id: i for i, request in enumerate(self.requests)}
+        self.committers = [
+            Committer(
+                service.tokenizer, stop=parameters.stop, stop_ids=service.stop_ids, prompt_tokens=len(prompt)
+            )
+            for _ in self.requests
+        ]
+        began = time.perf_counter() if started is None else started
+        self.meters = [Meter(service.metrics, protocol, began) for _ in self.requests]
+        try:
+            self._stream: Stream = service.streams.open(self.requests)
+        except Exception:
+            for meter in self.meters:
+                meter.end("refused")
+            raise
+
+    async def __aenter__(self) -> Generation:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.abort()
+
+    @property
+    def ready(self) -> bool:
+        """True when `next` returns at once."""
+        return self._stream.ready
+
+    async def next(self, patience: float | None = None) -> Step | None:
+        """The next piece of any choice, None after the last; TimeoutError after `patience` seconds without one."""
+        delta = await self._stream.next(patience)
+        if delta is None:
+            return None
+        index = self._index[delta.request_id]
+        piece = self.committers[index].push(delta)
+        self.meters[index].tokens(len(piece.tokens))
+        if piece.cut is not None:
+            self._stream.cut(delta.request_id, piece.cut)
+        if piece.finish is not None:
+            self.meters[index].end("cancelled" if piece.finish == "abort" else piece.finish)
+        return Step(index, piece, delta.error)
+
+    def abort(self, outcome: Outcome = "cancelled") -> None:
+        """Ends what still runs; the engine is free of it within one step. Harmless after the end."""
+        self._stream.abort()
+        for meter in self.meters:
+            meter.end(outcome)
+
+    def usage(self) -> JsonObject:
+        """Chat completions' `usage`: the prompt counts once, the choices' tokens add up."""
+        first = self.committers[0].usage
+        completion = sum(committer.usage.completion_tokens for committer in self.committers)
+        return {
+            "prompt_tokens": first.prompt_tokens,
+            "completion_tokens": completion,
+            "total_tokens": first.prompt_tokens + completion,
+            "prompt_tokens_details": {"cached_tokens": max(c.usage.cached_tokens for c in self.committers)},
+            "completion_tokens_details": {
+                "reasoning_tokens": 0,
+                "accepted_prediction_tokens": 0,
+                "rejected_prediction_tokens": 0,
+            },
+        }
+
+    def metrics(self) -> JsonObject:
+        """`metrics` of the reply: speculation figures in vLLM's shape, summed over choices, and the first token's time.
+
+        The mean acceptance length counts the bonus token; acceptance_histogram[i] is the number of steps that
+        accepted exactly i draft tokens.
+        """
+        steps = sum(c.num_spec_steps for c in self.committers)
+        drafted = sum(c.num_draft_tokens for c in self.committers)
+        accepted = sum(c.num_accepted_draft_tokens for c in self.committers)
+        width = max(len(c.acceptance_histogram) for c in self.committers)
+        histogram = [0] * width
+        for committer in self.committers:
+            for i, count in enumerate(committer.acceptance_histogram):
+                histogram[i] += count
+        return {
+            "time_to_first_token_ms": self.meters[0].ttft_ms,
+            "speculative_decoding": {
+                "mean_acceptance_length": 1.0 + accepted / steps if steps else 1.0,
+                "draft_acceptance_rate": accepted / drafted if drafted else 0.0,
+                "acceptance_histogram": histogram,
+                "num_spec_steps": steps,
+                "num_draft_tokens": drafted,
+                "num_accepted_draft_tokens": accepted,
+                "num_spec_tokens": max(width - 1, 0),
+            },
+        }

@@ -1,0 +1,122 @@
+"""What /metrics shows: latencies seen at the server's edge, and the engine's own counters read at each scrape."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Literal
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import generate_latest
+from prometheus_client.registry import Collector
+
+if TYPE_CHECKING:
+    from paceline.engine.loop import EngineStats
+
+Outcome = Literal["stop", "length", "cancelled", "error", "refused"]
+
+_FAST = (0.001, 0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.12, 0.25, 0.5, 1.0, 2.0)
+_SLOW = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
+
+
+class _EngineCollector(Collector):
+    """Reads EngineStats when scraped, so that a step costs nothing here."""
+
+    def __init__(self, stats: Callable[[], EngineStats]) -> None:
+        self._stats = stats
+
+    def collect(self) -> Iterable[Metric]:
+        s = self._stats()
+        yield GaugeMetricFamily("paceline_running", "Sequences that take part in steps.", s.running)
+        yield GaugeMetricFamily("paceline_waiting", "Requests that wait for a place.", s.waiting)
+        blocks = GaugeMetricFamily("paceline_cache_blocks", "KV blocks by state.", labels=["state"])
+        for state, value in (("free", s.blocks_free), ("cached", s.blocks_cached), ("held", s.blocks_held)):
+            blocks.add_metric([state], value)
+        yield blocks
+        yield GaugeMetricFamily("paceline_last_step_age_seconds", "Time since the engine stepped.", s.last_step_age_s)
+        for name, text, value in (
+            ("steps", "Engine steps.", s.steps),
+            ("generated_tokens", "Tokens generated.", s.generated_tokens),
+            ("prompt_tokens", "Prompt tokens taken in.", s.prompt_tokens),
+            ("prefix_hit_tokens", "Prompt tokens found in the prefix cache.", s.prefix_hit_tokens),
+            ("preemptions", "Sequences put back for lack of cache blocks.", s.preemptions),
+        ):
+            yield CounterMetricFamily(f"paceline_{name}", text, value)
+        for name, text, depths in (
+            ("drafted", "Drafted tokens by depth in the tree; 1 is the first guess.", s.drafted_by_depth),
+            ("accepted", "Accepted draft tokens by depth in the tree.", s.accepted_by_depth),
+        ):
+            family = CounterMetricFamily(f"paceline_{name}_tokens", text, labels=["depth"])
+            for depth, value in enumerate(depths, start=1):
+                family.add_metric([str(depth)], value)
+            yield family
+
+
+class Metrics:
+    """The server's own registry; nothing is shared between two servers of one process."""
+
+    def __init__(self, stats: Callable[[], EngineStats]) -> None:
+        self.registry = CollectorRegistry()
+        self.registry.register(_EngineCollector(stats))
+
+        def histogram(name: str, text: str, buckets: tuple[float, ...]) -> Histogram:
+            return Histogram(f"paceline_{name}_seconds", text, registry=self.registry, buckets=buckets)
+
+        self.ttft = histogram("time_to_first_token", "From the request to its first token.", _SLOW)
+        self.tpot = histogram("time_per_output_token", "(end to end - first token) / (tokens - 1).", _FAST)
+        self.itl = histogram("inter_token_latency", "Gap between two deltas of one reply.", _FAST)
+        self.e2e = histogram("request_latency", "From the request to its last token.", _SLOW)
+        self.queue = histogram("queue_time", "From the request to its first step.", _SLOW)
+        self.sockets = Gauge("paceline_realtime_sockets", "Open realtime sockets.", registry=self.registry)
+        self.replies = Counter(
+            "paceline_replies", "Replies by protocol and end.", ["protocol", "outcome"], registry=self.registry
+        )
+        self.answers = Counter(
+            "paceline_http_responses", "HTTP answers by route and status.", ["route", "status"], registry=self.registry
+        )
+
+    def exposition(self) -> bytes:
+        return generate_latest(self.registry)
+
+
+class Meter:
+    """The clock of one choice: started when its request arrived, fed once per delta."""
+
+    def __init__(self, metrics: Metrics, protocol: str, started: float | None = None) -> None:
+        self._metrics = metrics
+        self._protocol = protocol
+        self._started = time.perf_counter() if started is None else started
+        self._first: float | None = None
+        self._last = self._started
+        self._tokens = 0
+        self._ended = False
+
+    @property
+    def ttft_ms(self) -> float | None:
+        """Milliseconds to the first token; None before it."""
+        return None if self._first is None else (self._first - self._started) * 1000
+
+    def tokens(self, count: int) -> None:
+        """`count` tokens have arrived together."""
+        if count == 0:
+            return
+        now = time.perf_counter()
+        if self._first is None:
+            self._first = now
+            self._metrics.ttft.observe(now - self._started)
+        else:
+            self._metrics.itl.observe(now - self._last)
+        self._last = now
+        self._tokens += count
+
+    def end(self, outcome: Outcome) -> None:
+        """Counts once, whatever ends the reply first."""
+        if self._ended:
+            return
+        self._ended = True
+        self._metrics.replies.labels(self._protocol, outcome).inc()
+        if outcome in ("stop", "length") and self._first is not None:
+            self._metrics.e2e.observe(self._last - self._started)
+            if self._tokens > 1:
+                self._metrics.tpot.observe((self._last - self._first) / (self._tokens - 1))

@@ -1,0 +1,120 @@
+"""The options of the commands: each has one name, one help sentence and one environment variable, `PACELINE_<NAME>`."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+DEFAULT_PORT = 8377
+DEFAULT_URL = f"http://127.0.0.1:{DEFAULT_PORT}"
+
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?B?)\s*", re.IGNORECASE)
+
+
+def parse_size(text: str) -> int:
+    """Bytes from "512MB" (powers of 1000), "2GiB" or "2G" (powers of 1024), or a plain number of bytes.
+
+    Raises typer.BadParameter for anything else, and for a size of zero.
+    """
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        raise typer.BadParameter(f"{text!r} is not a size; write it like 512MB, 2GiB or 1073741824.")
+    number, prefix, unit = match.groups()
+    base = 1000 if unit.lower() == "b" else 1024
+    size = int(float(number) * base ** " KMGT".index(prefix.upper() or " "))
+    if size < 1:
+        raise typer.BadParameter(f"{text!r} is no memory at all; write a size like 512MB or 2GiB.")
+    return size
+
+
+def parse_concurrency(text: str) -> tuple[int, ...]:
+    """The numbers of simultaneous requests from "1,4,8". Raises typer.BadParameter unless all are positive."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and int(part) > 0 for part in parts):
+        raise typer.BadParameter(f"{text!r} is not a list of positive numbers; write it like 1,4,8.")
+    return tuple(int(part) for part in parts)
+
+
+def _option(name: str, help_text: str, *, variable: str | None = None, **settings: Any) -> Any:
+    return typer.Option(f"--{name}", help=help_text, envvar=variable or _variable(name), **settings)
+
+
+def _argument(name: str, help_text: str, **settings: Any) -> Any:
+    return typer.Argument(help=help_text, envvar=_variable(name), show_default=False, **settings)
+
+
+def _variable(name: str) -> str:
+    return "PACELINE_" + name.upper().replace("-", "_")
+
+
+Model = Annotated[
+    str | None,
+    _argument(
+        "model",
+        "A name the server knows, a .gguf file, a Hugging Face folder, or a hub id. Default: smollm2-135m-instruct.",
+    ),
+]
+ServerURL = Annotated[str, _argument("url", "Address of the server, with or without /v1.")]
+
+# What runs, and with how much of the machine
+Speculator = Annotated[Literal["auto", "none", "ngram"], _option("speculator", "Which drafter guesses ahead.")]
+MaxBatch = Annotated[int, _option("max-batch", "Most sequences in one step.", min=1)]
+StepBudget = Annotated[int, _option("step-budget", "Most rows (tokens and guesses) in one step.", min=1)]
+MaxNodes = Annotated[int, _option("max-nodes", "Most rows of one token tree, its root included.", min=1, max=64)]
+QueueLimit = Annotated[int, _option("queue-limit", "Requests that may wait before others are refused.", min=1)]
+ContextLength = Annotated[
+    int | None, _option("context-length", "Most tokens of one conversation; default: what the model allows.", min=1)
+]
+KVMemory = Annotated[
+    int | None,
+    _option("kv-memory", "Memory for cached keys and values, like 512MB.", parser=parse_size, metavar="SIZE"),
+]
+Threads = Annotated[int | None, _option("threads", "CPU threads for the model; default: one per core.", min=1)]
+Device = Annotated[Literal["auto", "cpu", "cuda"], _option("device", "Where the model runs.")]
+Cache = Annotated[
+    Path | None,
+    _option("cache", "Folder for fetched models; default: paceline in the user's cache folder.", file_okay=False),
+]
+
+# Who can reach it
+Host = Annotated[str, _option("host", "Address to listen on; 0.0.0.0 opens the server to the network.")]
+Port = Annotated[int, _option("port", "TCP port to listen on; 0 picks a free one.", min=0, max=65535)]
+APIKey = Annotated[
+    str | None, _option("api-key", "Key that clients must send (and that chat and bench send).", show_default=False)
+]
+ModelID = Annotated[str | None, _option("model-id", "Name under which the model is served; default: its own name.")]
+LogLevel = Annotated[Literal["debug", "info", "warning", "error"], _option("log-level", "How much is logged.")]
+
+# Chat and bench
+System = Annotated[str | None, _option("system", "Instructions for the model that stand before the conversation.")]
+Prompts = Annotated[
+    Path, _option("prompts", "JSONL with turns, prompt or messages, or one prompt a line.", exists=True, dir_okay=False)
+]
+Concurrency = Annotated[
+    Any,
+    _option(
+        "concurrency", "Simultaneous requests, one run each, like 1,4,8.", parser=parse_concurrency, metavar="LIST"
+    ),
+]
+MaxTokens = Annotated[int, _option("max-tokens", "Most tokens of one reply.", min=1)]
+Limit = Annotated[int | None, _option("limit", "Use only so many prompts, spread over their categories.", min=1)]
+Turns = Annotated[Literal["first", "all"], _option("turns", "Ask only the first turn of a prompt, or all of them.")]
+ServedModel = Annotated[
+    str | None, _option("model", "Model to ask for; default: the first the server lists.", variable="PACELINE_MODEL_ID")
+]
+Temperature = Annotated[float, _option("temperature", "Sampling temperature; 0 is greedy.", min=0.0)]
+Seed = Annotated[int, _option("seed", "Seed sent with every request.", min=0)]
+Speculation = Annotated[
+    str | None, _option("speculation", "Send Paceline's extension: auto, none, or a drafter's name.")
+]
+Compare = Annotated[
+    bool,
+    _option("compare", "Ask every prompt without and with speculation, in turn, and compare speed and text."),
+]
+Timeout = Annotated[float, _option("timeout", "Seconds after which a request counts as failed.", min=0.1)]
+JSONFile = Annotated[Path | None, _option("json", "Write all figures and replies to this file.", dir_okay=False)]
+CSVFile = Annotated[Path | None, _option("csv", "Append one row per run to this file.", dir_okay=False)]
+DeviceName = Annotated[
+    str | None, _option("device-name", "What the server runs on, for the records; default: this machine's processor.")
+]

@@ -1,0 +1,156 @@
+"""What a client may ask of one reply, the same for every protocol: read, checked, and turned into engine terms."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from paceline.engine.errors import RequestError
+from paceline.engine.request import MAX_TOP_LOGPROBS, MAX_TREE_NODES, SamplingParams, Speculation
+
+from .fields import Fields
+
+MAX_STOP_STRINGS = 64
+MAX_STOP_CHARS = 1000
+MAX_BIASES = 4096
+_MASK = 2**64 - 1
+
+
+def random_seed() -> int:
+    """A seed for a request that names none; 53 bits, so that JavaScript clients can send it back unharmed."""
+    return secrets.randbits(53)
+
+
+def derive_seed(seed: int, index: int) -> int:
+    """The seed of choice `index` of a request: choice 0 uses the seed itself, the others a 64-bit mix of both.
+
+    The mix is the finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+    """
+    if index == 0:
+        return seed
+    z = (seed + index * 0x9E3779B97F4A7C15) & _MASK
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
+    return z ^ (z >> 31)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What the loaded model allows."""
+
+    vocab_size: int
+    speculators: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameters:
+    """Everything that shapes one reply, its prompt aside; see SamplingParams for the meaning of the numbers."""
+
+    max_tokens: int | None = None  # None: as many as the context still holds
+    seed: int | None = None  # None: a random one, reported in the reply
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    logit_bias: Mapping[int, float] = field(default_factory=dict)
+    logprobs: int | None = None
+    stop: tuple[str, ...] = ()
+    speculation: Speculation = Speculation()
+    telemetry: bool = False  # figures of each verify step beside its text
+
+    def sampling(self, *, max_tokens: int, seed: int, stop_ids: frozenset[int]) -> SamplingParams:
+        """Raises RequestError for a value out of range."""
+        return SamplingParams(
+            max_tokens=max_tokens,
+            seed=seed,
+            temperature=self.temperature,
+            top_p=self.top_p,
+            top_k=self.top_k,
+            min_p=self.min_p,
+            repetition_penalty=self.repetition_penalty,
+            frequency_penalty=self.frequency_penalty,
+            presence_penalty=self.presence_penalty,
+            logit_bias=self.logit_bias,
+            stop_ids=stop_ids,
+            logprobs=self.logprobs,
+        )
+
+
+def read_parameters(fields: Fields, limits: Limits, base: Parameters) -> Parameters:
+    """`base` with what `fields` names changed; the token limit has another name in each protocol and is not read here.
+
+    Raises RequestError, naming the field, for a wrong type or a value without meaning.
+    """
+    changes: dict[str, Any] = {}
+    for key in ("temperature", "top_p", "min_p", "repetition_penalty", "frequency_penalty", "presence_penalty"):
+        if (number := fields.number(key)) is not None:
+            changes[key] = number
+    if (top_k := fields.integer("top_k", low=-1)) is not None:
+        changes["top_k"] = max(top_k, 0)  # some clients write -1 for off
+    if (seed := fields.integer("seed", low=-(2**63), high=_MASK)) is not None:
+        changes["seed"] = seed & _MASK
+    if fields.has("stop"):
+        changes["stop"] = _read_stop(fields)
+    if (bias := fields.child("logit_bias")) is not None:
+        changes["logit_bias"] = _read_bias(bias, limits)
+    if fields.has("logprobs") or fields.has("top_logprobs"):
+        changes["logprobs"] = _read_logprobs(fields)
+    if (asked := fields.child("speculation")) is not None:
+        changes["speculation"] = _read_speculation(asked, limits, base.speculation)
+        if (telemetry := asked.boolean("telemetry")) is not None:
+            changes["telemetry"] = telemetry
+    read = replace(base, **changes)
+    read.sampling(max_tokens=1, seed=0, stop_ids=frozenset())  # refuses values out of range now, not at the first reply
+    return read
+
+
+def _read_stop(fields: Fields) -> tuple[str, ...]:
+    value = fields.values["stop"]
+    strings = [value] if isinstance(value, str) else fields.array("stop") or []
+    if len(strings) > MAX_STOP_STRINGS:
+        fields.refuse("stop", f"may hold at most {MAX_STOP_STRINGS} strings, got {len(strings)}.")
+    for string in strings:
+        if not isinstance(string, str) or not string:
+            fields.refuse("stop", "must be a non-empty string or a list of non-empty strings.")
+        if len(string) > MAX_STOP_CHARS:
+            fields.refuse(
+                "stop", f"strings may be at most {MAX_STOP_CHARS} characters long, got one of {len(string)}."
+            )
+    return tuple(dict.fromkeys(strings))
+
+
+def _read_bias(bias: Fields, limits: Limits) -> dict[int, float]:
+    if len(bias.values) > MAX_BIASES:
+        raise RequestError(f"{bias.path} may name at most {MAX_BIASES} tokens, got {len(bias.values)}.", param=bias.path)
+    out: dict[int, float] = {}
+    for key in bias.values:
+        token = int(key) if key.isascii() and key.isdigit() and len(key) < 10 else -1
+        if not 0 <= token < limits.vocab_size:
+            bias.refuse(key, f"is not a token id of this model; ids are 0 to {limits.vocab_size - 1}.")
+        if (number := bias.number(key)) is not None:
+            out[token] = number
+    return out
+
+
+def _read_logprobs(fields: Fields) -> int | None:
+    wanted = fields.boolean("logprobs")
+    top = fields.integer("top_logprobs", low=0, high=MAX_TOP_LOGPROBS)
+    if not wanted and top:
+        fields.refuse("top_logprobs", "needs logprobs set to true.")
+    return (top or 0) if wanted else None
+
+
+def _read_speculation(asked: Fields, limits: Limits, base: Speculation) -> Speculation:
+    mode = asked.string("mode")
+    known = ("auto", "none", *(name for name in limits.speculators if name not in ("auto", "none")))
+    if mode is not None and mode not in known:
+        asked.refuse(
+            "mode", f"{mode[:40]!r} is not loaded here; use one of {', '.join(known)}.", code="unknown_speculator"
+        )
+    nodes = asked.integer("max_nodes", low=1, high=MAX_TREE_NODES)
+    return Speculation(mode=mode or base.mode, max_nodes=nodes if nodes is not None else base.max_nodes)

@@ -1,0 +1,67 @@
+"""What a drafter is: three methods. It never touches the engine, and needs to give no distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Guesses are wanted for one sequence.
+
+    tokens: the prompt and what is committed, the pending token last; read only, it grows after the call.
+    max_guesses: more than these are never verified. `prompt_length` of the tokens are the prompt.
+    """
+
+    seq_id: str
+    tokens: Sequence[int]
+    prompt_length: int
+    max_guesses: int
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A forest of guesses below the pending token, parents before children.
+
+    tokens, parents, probabilities: [m]; parents[i] is a guess before i, or -1 for the pending token.
+    probabilities[i] estimates how often guess i is right given that its parent is. `source` names the drafter.
+    """
+
+    source: str
+    tokens: tuple[int, ...] = ()
+    parents: tuple[int, ...] = ()
+    probabilities: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the walk accepted: nodes root first (the root included), then one token chosen after the last of them.
+
+    finished: the sequence ends here, be it by a stop id or by its length.
+    """
+
+    seq_id: str
+    path: tuple[int, ...]
+    next_token: int
+    finished: bool = False
+
+
+class Proposer(Protocol):
+    """A drafter. `name` is what a request may ask for."""
+
+    name: str
+    needs_hidden: bool  # the last accepted node's hidden state is handed over with the verdict
+
+    def propose(self, asks: Sequence[Ask]) -> list[Proposal]:
+        """One proposal per ask; an empty one is an ordinary answer."""
+        ...
+
+    def observe(self, verdicts: Sequence[Verdict]) -> None:
+        """Learn from what was accepted, or roll private state back."""
+        ...
+
+    def forget(self, seq_id: str) -> None:
+        """The sequence is gone."""
+        ...
