@@ -34,7 +34,7 @@ chat: $(VENV)/.runtime
 	$(BIN)/paceline chat $(ARGS)
 
 test: $(VENV)/.dev
-	$(BIN)/pytest -n $(JOBS) $(ARGS)
+	$(BIN)/pytest -n $(JOBS) --dist loadgroup $(ARGS)
 
 check: $(VENV)/.dev view
 	$(BIN)/ruff format --check .

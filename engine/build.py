@@ -48,10 +48,17 @@ def choose_device(name: str) -> torch.device:
     return torch.device("cuda" if available and name != "cpu" else "cpu")
 
 
-def build_engine(checkpoint: Checkpoint, config: EngineConfig, proposers: Sequence[Proposer] | None = None) -> Engine:
+def build_engine(
+    checkpoint: Checkpoint,
+    config: EngineConfig,
+    *,
+    proposers: Sequence[Proposer] | None = None,
+    cost: CostCurve | None = None,
+) -> Engine:
     """Load the weights, allocate the cache, measure what steps cost.
 
-    proposers: drafters to use instead of the one `config.speculator` names. Raises ModelError for a checkpoint that
+    proposers: drafters to use instead of the one `config.speculator` names. cost: a curve to start from instead of
+    measuring one now. Raises ModelError for a checkpoint that
     cannot be loaded, ConfigError for options that do not fit the machine or the model.
     """
     drafters = Drafters(proposers if proposers is not None else [_drafter(config.speculator)])
@@ -75,9 +82,9 @@ def build_engine(checkpoint: Checkpoint, config: EngineConfig, proposers: Sequen
         device=device,
     )
     runner = Runner(decoder, cache, ops, device)
-    cost = CostCurve(
-        {rows: runner.measure(rows) for rows in _MEASURED_ROWS if rows <= min((blocks + spare) * BLOCK_SIZE, wanted)}
-    )
+    if cost is None:
+        measurable = [rows for rows in _MEASURED_ROWS if rows <= min(blocks * BLOCK_SIZE, wanted)]
+        cost = CostCurve({rows: runner.measure(rows) for rows in measurable})
     pages = PageTable(blocks + spare, spare)
     return Engine(
         scheduler=Scheduler(

@@ -20,8 +20,8 @@ def blocks_for(slots: int) -> int:
 class PageTable:
     """Binds sequences to blocks.
 
-    `spare` blocks are kept free of cached content for the guesses of a step. Plain decoding keeps them too, so what
-    the prefix cache holds never depends on speculation.
+    `spare` of the blocks are for guesses alone: free between steps, out of reach of `reserve`. What sequences and the
+    prefix cache can hold is then the same with speculation and without.
     """
 
     def __init__(self, total_blocks: int, spare: int = 0) -> None:
@@ -46,15 +46,20 @@ class PageTable:
     def reserve(self, seq: Sequence, nodes: int) -> bool:
         """Make room for `nodes` more slots after the computed ones; False, with nothing changed, when there is none."""
         missing = blocks_for(seq.num_computed + nodes) - len(seq.blocks)
-        if missing > self.pool.available:
+        if missing > self._available:
             return False
         if missing > 0:
+            self.pool.keep_free(missing + self._spare)
             seq.blocks += self.pool.take(missing)
         return True
 
+    @property
+    def _available(self) -> int:
+        return self.pool.available - self._spare
+
     def room(self, seq: Sequence) -> int:
         """Most new slots `reserve` could give the sequence now."""
-        return (len(seq.blocks) + self.pool.available) * BLOCK_SIZE - seq.num_computed
+        return (len(seq.blocks) + self._available) * BLOCK_SIZE - seq.num_computed
 
     def spare_room(self, seq: Sequence, nodes: int) -> int:
         """Reserve slots for up to `nodes` new nodes without touching cached content; returns how many there are."""
@@ -106,10 +111,6 @@ class PageTable:
         if len(seq.blocks) > keep:
             self.pool.give_back(reversed(seq.blocks[keep:]), self._cache.__contains__)
             del seq.blocks[keep:]
-
-    def settle(self) -> None:
-        """Between steps: evict cached content from the spare blocks."""
-        self.pool.keep_free(self._spare)
 
     def check(self, sequences: Iterable[Sequence]) -> None:
         """Raise AssertionError when the books do not balance. For tests and for when the engine is idle."""

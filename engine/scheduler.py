@@ -100,7 +100,6 @@ class Scheduler:
 
     def schedule(self) -> Plan:
         """Reserve the slots of one step: decoding sequences first, then prefill chunks, then guesses."""
-        self.pages.settle()
         plan = Plan()
         budget = self._step_budget
         for seq in sorted((seq for seq in self.running if seq.is_decoding), key=age):

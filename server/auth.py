@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .context import Context
@@ -70,9 +69,11 @@ def _parses(url: str) -> bool:
 class Gate:
     """ASGI middleware: the checks, the answer to whatever a handler raises, and the counting of answers."""
 
-    def __init__(self, app: ASGIApp, context: Context) -> None:
+    def __init__(self, app: ASGIApp, context: Context, routes: frozenset[str]) -> None:
+        """`routes` are the paths that are counted by name; all others count together."""
         self._app = app
         self._context = context
+        self._routes = routes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -130,9 +131,8 @@ class Gate:
                 )
 
     def _count(self, scope: Scope, status: int) -> None:
-        path = scope["path"]
-        known = {route.path for route in HTTPConnection(scope).app.routes if hasattr(route, "path")}
-        self._context.service.metrics.answers.labels(path if path in known else "other", str(status)).inc()
+        route = scope["path"] if scope["path"] in self._routes else "other"
+        self._context.service.metrics.answers.labels(route, str(status)).inc()
 
 
 def _is_guarded(path: str) -> bool:

@@ -9,16 +9,14 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from .bench_client import BenchError, Client, Reply
 from .bench_prompts import Prompt, load_prompts, spread
 from .bench_report import Summary, append_csv, check_csv, provenance, summary_table, write_json
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 PLAIN = "none"
 

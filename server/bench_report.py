@@ -10,15 +10,14 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 from rich.table import Table
 
 from paceline.engine.errors import ConfigError
 
-if TYPE_CHECKING:
-    from .bench_client import Reply
+from .bench_client import Reply
 
 QUANTILES = (20, 50, 80, 95)
 

@@ -9,19 +9,17 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import orjson
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
+from rich.console import Console
+from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 from websockets.sync.client import ClientConnection, connect
 
 from paceline.engine.errors import PacelineError
 
 from .terminal import say_error
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 LOOK_FOR_CANCEL_S = 0.1
 
@@ -42,8 +40,13 @@ class ReplyFigures:
     first_text: float | None = None
     last_text: float | None = None
     tokens: int = 0
-    steps: int = 0
+    emitted: int = 0
     accepted: int = 0
+
+    @property
+    def steps(self) -> int:
+        """A step emits what it accepted and one token more, so this also holds when a slow reader got steps merged."""
+        return self.emitted - self.accepted
 
     def describe(self) -> str:
         """One line: time to first token, time per token, accepted guesses per step, tokens."""
@@ -52,7 +55,7 @@ class ReplyFigures:
             parts.append(f"first token {self.first_text * 1000:.0f} ms")
         if self.first_text is not None and self.last_text is not None and self.tokens > 1:
             parts.append(f"{(self.last_text - self.first_text) * 1000 / (self.tokens - 1):.1f} ms per token")
-        if self.steps:
+        if self.steps > 0:
             parts.append(f"{self.accepted / self.steps:.2f} accepted per step")
         parts.append(f"{self.tokens} token{'' if self.tokens == 1 else 's'}")
         if self.status not in ("", "completed"):
@@ -111,9 +114,9 @@ class Conversation:
                     figures.last_text = time.perf_counter() - started
                     if figures.first_text is None:
                         figures.first_text = figures.last_text
-                    spoken = event.get("x_spec") or {}
-                    figures.steps += 1 if spoken else 0
-                    figures.accepted += int(spoken.get("accepted", 0))
+                    counts = event.get("x_spec") or {}
+                    figures.emitted += int(counts.get("emitted", 0))
+                    figures.accepted += int(counts.get("accepted", 0))
                     on_text(delta)
                 case {"type": "response.done", "response": {"status": str(status)} as response}:
                     figures.status = status
@@ -236,7 +239,7 @@ def _connect(url: str, model: str, api_key: str | None) -> ClientConnection:
         )
     except InvalidStatus as error:
         raise ChatError(_refusal(url, model, error)) from error
-    except (OSError, InvalidHandshake, InvalidURI, TimeoutError) as error:
+    except (OSError, WebSocketException, TimeoutError) as error:
         raise ChatError(
             f"No server answers at {url}; start one in another terminal with `paceline serve` (or `make serve`)."
         ) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -120,8 +121,6 @@ def _read_tool_call(call: Fields) -> Mapping[str, Any]:
     if function is None or (name := function.string("name")) is None:
         call.refuse("function", "must be an object with a name.")
     arguments: Any = function.string("arguments") or "{}"
-    try:
+    with suppress(RequestError):  # a cut-off call of an earlier turn is history, not a mistake of this request
         arguments = parse_object(arguments, "arguments")
-    except RequestError:
-        pass  # a cut-off call of an earlier turn is history, not a mistake of this request
     return {"id": call.string("id"), "type": "function", "function": {"name": name, "arguments": arguments}}

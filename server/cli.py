@@ -5,6 +5,7 @@ Every expected failure is one sentence on standard error: exit code 2 for a wron
 """
 
 import importlib.metadata
+import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +13,9 @@ from typing import Annotated
 
 import typer
 
+from paceline.engine.config import EngineConfig
 from paceline.engine.errors import PacelineError
+from paceline.engine.model.sources import DEFAULT_MODEL, default_cache, resolve
 
 from . import options as o
 from .terminal import fetch_progress, notices, output, say_error
@@ -83,11 +86,53 @@ def serve(
     device: o.Device = "auto",
     api_key: o.APIKey = None,
     model_id: o.ModelID = None,
+    allow_origin: o.AllowOrigin = None,
+    allow_host: o.AllowHost = None,
     cache: o.Cache = None,
     log_level: o.LogLevel = "warning",
 ) -> None:
     """Serve a model; the default one is fetched when it is not in the cache."""
-    raise NotImplementedError
+    config = EngineConfig(
+        max_batch=max_batch,
+        step_budget=step_budget,
+        context_length=context_length,
+        kv_memory=kv_memory,
+        threads=threads,
+        device=device,
+        speculator=speculator,
+        max_nodes=max_nodes,
+        queue_limit=queue_limit,
+    )
+    from .context import Settings
+    from .service import Service
+    from .serving import serve as listen
+
+    served_id = model_id or _name_of(model)
+
+    def build() -> Service:
+        path = _resolve(model, cache)
+        with notices().status(f"Loading {served_id} …"):
+            return Service.build(path, cache or default_cache(), config, served_id)
+
+    def announce(url: str) -> None:
+        output().print(f"{served_id} is served at [bold]{url}[/bold]: open it in a browser. Ctrl-C stops the server.")
+        if api_key is None and not _is_local(host):
+            notices().print("Everyone who can reach this machine can use it; --api-key asks for a key.", style="yellow")
+
+    logging.basicConfig(level=log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
+    listen(
+        build,
+        Settings(
+            api_keys=(api_key,) if api_key else (),
+            allowed_origins=tuple(allow_origin or ()),
+            allowed_hosts=tuple(allow_host or ()),
+        ),
+        host=host,
+        port=port,
+        access_log=log_level in ("debug", "info"),
+        log_level=log_level,
+        on_ready=announce,
+    )
 
 
 @app.command()
@@ -164,7 +209,19 @@ def bench(
 
 
 def _resolve(model: str | None, cache: Path | None) -> Path:
-    from paceline.engine.model.sources import DEFAULT_MODEL, default_cache, resolve
-
     with fetch_progress() as report:
         return resolve(model or DEFAULT_MODEL, cache or default_cache(), report)
+
+
+def _name_of(model: str | None) -> str:
+    """The id a model is served under: its name, or that of its file or folder."""
+    if model is None:
+        return DEFAULT_MODEL
+    path = Path(model).expanduser()
+    if not path.exists():
+        return model
+    return path.resolve().name.removesuffix(".gguf")
+
+
+def _is_local(host: str) -> bool:
+    return host == "localhost" or host.startswith("127.") or host == "::1"

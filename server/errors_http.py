@@ -74,7 +74,9 @@ def _http_message(error: HTTPException) -> str:
 
 
 def not_supported(param: str, what: str) -> ApiError:
-    return ApiError(400, f"{what} is not supported by this version; leave {param} out.", param=param, code="unsupported")
+    return ApiError(
+        400, f"{what} is not supported by this version; leave {param} out.", param=param, code="unsupported"
+    )
 
 
 async def handle_error(_: Request, error: Exception) -> Response:

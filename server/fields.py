@@ -13,7 +13,7 @@ JsonObject = dict[str, Any]
 
 
 def parse_object(data: bytes | str, what: str) -> JsonObject:
-    """The JSON object in `data`; RequestError (code `invalid_json`) for anything else. `what` names it in the message."""
+    """The JSON object in `data`, which messages call `what`. RequestError (code `invalid_json`) for anything else."""
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
@@ -42,7 +42,7 @@ def describe(value: Any) -> str:
 
 
 class Fields:
-    """One JSON object and where it stands in the message. An explicit null counts as absent; unknown keys are ignored."""
+    """One JSON object and where it stands. An explicit null counts as absent; unknown keys are ignored."""
 
     def __init__(self, values: Mapping[str, Any], path: str = "") -> None:
         self.values = values

@@ -18,11 +18,10 @@ from .stream import Stream
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one engine step gave one choice; `error` says why when the piece finished with "error"."""
+    """What one engine step gave one choice."""
 
     index: int
     piece: Piece
-    error: str | None
 
 
 class Generation:
@@ -59,9 +58,7 @@ class Generation:
         ]
         self._index = {request.id: i for i, request in enumerate(self.requests)}
         self.committers = [
-            Committer(
-                service.tokenizer, stop=parameters.stop, stop_ids=service.stop_ids, prompt_tokens=len(prompt)
-            )
+            Committer(service.tokenizer, stop=parameters.stop, stop_ids=service.stop_ids, prompt_tokens=len(prompt))
             for _ in self.requests
         ]
         began = time.perf_counter() if started is None else started
@@ -98,7 +95,7 @@ class Generation:
             self._stream.cut(delta.request_id, piece.cut)
         if piece.finish is not None:
             self.meters[index].end("cancelled" if piece.finish == "abort" else piece.finish)
-        return Step(index, piece, delta.error)
+        return Step(index, piece)
 
     def abort(self, outcome: Outcome = "cancelled") -> None:
         """Ends what still runs; the engine is free of it within one step. Harmless after the end."""
@@ -128,23 +125,28 @@ class Generation:
         The mean acceptance length counts the bonus token; acceptance_histogram[i] is the number of steps that
         accepted exactly i draft tokens.
         """
-        steps = sum(c.num_spec_steps for c in self.committers)
-        drafted = sum(c.num_draft_tokens for c in self.committers)
-        accepted = sum(c.num_accepted_draft_tokens for c in self.committers)
-        width = max(len(c.acceptance_histogram) for c in self.committers)
-        histogram = [0] * width
-        for committer in self.committers:
-            for i, count in enumerate(committer.acceptance_histogram):
-                histogram[i] += count
-        return {
-            "time_to_first_token_ms": self.meters[0].ttft_ms,
-            "speculative_decoding": {
-                "mean_acceptance_length": 1.0 + accepted / steps if steps else 1.0,
-                "draft_acceptance_rate": accepted / drafted if drafted else 0.0,
-                "acceptance_histogram": histogram,
-                "num_spec_steps": steps,
-                "num_draft_tokens": drafted,
-                "num_accepted_draft_tokens": accepted,
-                "num_spec_tokens": max(width - 1, 0),
-            },
-        }
+        figures = [committer.speculation() for committer in self.committers]
+        return {"time_to_first_token_ms": self.meters[0].ttft_ms, "speculative_decoding": _summed(figures)}
+
+    @property
+    def committer(self) -> Committer:
+        """Of the first choice."""
+        return self.committers[0]
+
+
+def _summed(figures: list[JsonObject]) -> JsonObject:
+    """Speculation figures of several choices as if one reply had made all their steps."""
+    total = {key: sum(one[key] for one in figures) for key in figures[0] if key.startswith("num_")}
+    steps, drafted = total["num_spec_steps"], total["num_draft_tokens"]
+    accepted = total["num_accepted_draft_tokens"]
+    longest = max(len(one["acceptance_histogram"]) for one in figures)
+    return {
+        "mean_acceptance_length": 1 + accepted / steps if steps else 1.0,
+        "draft_acceptance_rate": accepted / drafted if drafted else 0.0,
+        "acceptance_histogram": [
+            sum(one["acceptance_histogram"][i] for one in figures if i < len(one["acceptance_histogram"]))
+            for i in range(longest)
+        ],
+        **total,
+        "num_spec_tokens": max(one["num_spec_tokens"] for one in figures),
+    }

@@ -12,7 +12,7 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
 if TYPE_CHECKING:
-    from paceline.engine.loop import EngineStats
+    from paceline.engine.telemetry import EngineStats
 
 Outcome = Literal["stop", "length", "cancelled", "error", "refused"]
 
@@ -67,7 +67,6 @@ class Metrics:
         self.tpot = histogram("time_per_output_token", "(end to end - first token) / (tokens - 1).", _FAST)
         self.itl = histogram("inter_token_latency", "Gap between two deltas of one reply.", _FAST)
         self.e2e = histogram("request_latency", "From the request to its last token.", _SLOW)
-        self.queue = histogram("queue_time", "From the request to its first step.", _SLOW)
         self.sockets = Gauge("paceline_realtime_sockets", "Open realtime sockets.", registry=self.registry)
         self.replies = Counter(
             "paceline_replies", "Replies by protocol and end.", ["protocol", "outcome"], registry=self.registry

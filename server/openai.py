@@ -127,23 +127,27 @@ class _Chunks:
             out.append(self._chunk(index, {"role": "assistant", "content": ""}))
         if has_content:
             spec = {"x_spec": counts.take()} if self._asked.parameters.telemetry else {}
-            chunk = self._wire.chunk(index, {"content": piece.text}, logprobs=piece.logprobs, **self._usage(), **spec)
+            chunk = self._wire.chunk(
+                index, {"content": piece.text}, logprobs=piece.logprobs, extra={**self._usage(), **spec}
+            )
             out.append(event(chunk))
         if piece.finish is not None:
             spec = {"x_spec": counts.take()} if self._asked.parameters.telemetry and counts.pending else {}
             seed = self._generation.requests[index].sampling.seed
-            out.append(self._chunk(index, {}, finish=piece.finish, seed=seed, **spec))
+            out.append(self._chunk(index, {}, finish=piece.finish, extra={"seed": seed, **spec}))
         return out
 
     def end(self) -> list[bytes]:
         if self._asked.include_usage or self._asked.prefill_only:
             usage = reply_usage(self._generation, self._asked)
             extra = {"metrics": self._generation.metrics(), "seed": self._generation.seed}
-            return [event(self._wire.usage_chunk(usage, **extra)), DONE]
+            return [event(self._wire.usage_chunk(usage, extra)), DONE]
         return [DONE]
 
-    def _chunk(self, index: int, delta: JsonObject, finish: str | None = None, **extra: object) -> bytes:
-        return event(self._wire.chunk(index, delta, finish=finish, **self._usage(), **extra))
+    def _chunk(
+        self, index: int, delta: JsonObject, finish: str | None = None, extra: JsonObject | None = None
+    ) -> bytes:
+        return event(self._wire.chunk(index, delta, finish=finish, extra={**self._usage(), **(extra or {})}))
 
     def _usage(self) -> JsonObject:
         return {"usage": self._generation.usage()} if self._asked.continuous_usage else {}
@@ -178,7 +182,7 @@ def reply_usage(generation: Generation, asked: ChatRequest) -> JsonObject:
 def raise_failure(step: Step) -> None:
     """Raises ApiError when this step says that the engine gave the reply up."""
     if step.piece.finish == "error":
-        raise ApiError(500, step.error or "The engine failed on this request.", code="engine_error")
+        raise ApiError(500, step.piece.error or "The engine failed on this request.", code="engine_error")
     if step.piece.finish == "abort":
         raise ApiError(503, "The server stopped before this reply was complete; send it again.", code="aborted")
 

@@ -83,6 +83,14 @@ Port = Annotated[int, _option("port", "TCP port to listen on; 0 picks a free one
 APIKey = Annotated[
     str | None, _option("api-key", "Key that clients must send (and that chat and bench send).", show_default=False)
 ]
+AllowOrigin = Annotated[
+    list[str] | None,
+    _option("allow-origin", "Browser origin that may use the server besides its own page; repeat it for more."),
+]
+AllowHost = Annotated[
+    list[str] | None,
+    _option("allow-host", "Name in the Host header that is served besides localhost; repeat it for more."),
+]
 ModelID = Annotated[str | None, _option("model-id", "Name under which the model is served; default: its own name.")]
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], _option("log-level", "How much is logged.")]
 

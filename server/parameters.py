@@ -60,7 +60,7 @@ class Parameters:
     logit_bias: Mapping[int, float] = field(default_factory=dict)
     logprobs: int | None = None
     stop: tuple[str, ...] = ()
-    speculation: Speculation = Speculation()
+    speculation: Speculation = field(default_factory=Speculation)
     telemetry: bool = False  # figures of each verify step beside its text
 
     def sampling(self, *, max_tokens: int, seed: int, stop_ids: frozenset[int]) -> SamplingParams:
@@ -118,15 +118,15 @@ def _read_stop(fields: Fields) -> tuple[str, ...]:
         if not isinstance(string, str) or not string:
             fields.refuse("stop", "must be a non-empty string or a list of non-empty strings.")
         if len(string) > MAX_STOP_CHARS:
-            fields.refuse(
-                "stop", f"strings may be at most {MAX_STOP_CHARS} characters long, got one of {len(string)}."
-            )
+            fields.refuse("stop", f"strings may be at most {MAX_STOP_CHARS} characters long, got one of {len(string)}.")
     return tuple(dict.fromkeys(strings))
 
 
 def _read_bias(bias: Fields, limits: Limits) -> dict[int, float]:
     if len(bias.values) > MAX_BIASES:
-        raise RequestError(f"{bias.path} may name at most {MAX_BIASES} tokens, got {len(bias.values)}.", param=bias.path)
+        raise RequestError(
+            f"{bias.path} may name at most {MAX_BIASES} tokens, got {len(bias.values)}.", param=bias.path
+        )
     out: dict[int, float] = {}
     for key in bias.values:
         token = int(key) if key.isascii() and key.isdigit() and len(key) < 10 else -1

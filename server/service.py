@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from paceline.engine.build import EngineConfig, build_engine
+from paceline.engine.build import build_engine
+from paceline.engine.config import EngineConfig
 from paceline.engine.engine import Engine
-from paceline.engine.errors import ModelError, RequestError
+from paceline.engine.errors import RequestError
 from paceline.engine.loop import EngineLoop
-from paceline.engine.model.checkpoint import Checkpoint, open_checkpoint
+from paceline.engine.model.checkpoint import open_checkpoint
 
 from .chat_template import ChatTemplate
 from .metrics import Metrics
@@ -48,7 +49,9 @@ class Service:
         Raises ModelError or ConfigError.
         """
         checkpoint = open_checkpoint(path, cache)
-        template, tokenizer = _text_side(checkpoint, model_id)
+        assets = checkpoint.text
+        tokenizer = Tokenizer.from_assets(assets)
+        template = ChatTemplate(assets.chat_template, assets.bos_token, assets.eos_token, tokenizer)
         engine = build_engine(checkpoint, config)
         return cls(model_id=model_id, engine=engine, tokenizer=tokenizer, template=template)
 
@@ -90,13 +93,3 @@ class Service:
                 code="context_length_exceeded",
             )
         return tuple(ids)
-
-
-def _text_side(checkpoint: Checkpoint, model_id: str) -> tuple[ChatTemplate, Tokenizer]:
-    assets = checkpoint.text
-    tokenizer = Tokenizer.from_assets(assets)
-    if assets.chat_template is None:
-        raise ModelError(
-            f"The model {model_id} has no chat template, so it cannot chat; choose an instruction-tuned model."
-        )
-    return ChatTemplate(assets.chat_template, assets.bos_token, assets.eos_token, tokenizer), tokenizer

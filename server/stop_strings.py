@@ -48,9 +48,6 @@ class StopStrings:
                 self._match[child] = self._match[child] or self._match[self._fail[child]]
                 queue.append(child)
 
-    def __bool__(self) -> bool:
-        return len(self._next) > 1
-
     def step(self, state: int, letter: str) -> int:
         """The state after one more character; 0 is the start."""
         while state and letter not in self._next[state]:

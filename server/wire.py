@@ -24,8 +24,8 @@ class ChatWire:
         fingerprint: str,
         tokenizer: Tokenizer,
     ) -> None:
-        self._head: JsonObject = {"id": id, "created": created, "model": model, "system_fingerprint": fingerprint}
         self._tokenizer = tokenizer
+        self._head: JsonObject = {"id": id, "created": created, "model": model, "system_fingerprint": fingerprint}
 
     def completion(
         self, choices: Sequence[JsonObject], usage: JsonObject, metrics: JsonObject, seed: int | None
@@ -43,7 +43,7 @@ class ChatWire:
         return {
             "index": index,
             "message": {"role": "assistant", "content": text, "refusal": None},
-            "logprobs": self.logprobs(logprobs),
+            "logprobs": self._logprobs(logprobs),
             "finish_reason": finish,
         }
 
@@ -54,15 +54,15 @@ class ChatWire:
         *,
         finish: str | None = None,
         logprobs: Sequence[TokenLogprob] | None = None,
-        **extra: object,
+        extra: JsonObject | None = None,
     ) -> JsonObject:
-        choice = {"index": index, "delta": delta, "logprobs": self.logprobs(logprobs), "finish_reason": finish}
-        return {**self._head, "object": "chat.completion.chunk", "choices": [choice], **extra}
+        choice = {"index": index, "delta": delta, "logprobs": self._logprobs(logprobs), "finish_reason": finish}
+        return {**self._head, "object": "chat.completion.chunk", "choices": [choice], **(extra or {})}
 
-    def usage_chunk(self, usage: JsonObject, **extra: object) -> JsonObject:
-        return {**self._head, "object": "chat.completion.chunk", "choices": [], "usage": usage, **extra}
+    def usage_chunk(self, usage: JsonObject, extra: JsonObject | None = None) -> JsonObject:
+        return {**self._head, "object": "chat.completion.chunk", "choices": [], "usage": usage, **(extra or {})}
 
-    def logprobs(self, entries: Sequence[TokenLogprob] | None) -> JsonObject | None:
+    def _logprobs(self, entries: Sequence[TokenLogprob] | None) -> JsonObject | None:
         if entries is None:
             return None
         return {

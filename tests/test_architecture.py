@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("kernels", "spec", "engine", "server")  # each may import itself and the rooms before it
-BARE_NAMES = (*ROOMS, "web", "tests", "conftest")
+BARE_NAMES = (*ROOMS, "web")
 
 # The books of the cache and the schedule are plain Python: they are tested without a tensor, and stay readable.
 TENSOR_FREE = tuple(
@@ -92,11 +92,12 @@ def test_imports_point_one_way(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", sources(), ids=str)
-def test_imports_are_relative_inside_a_room_and_absolute_across(path: Path) -> None:
+def test_imports_are_relative_inside_a_folder_and_absolute_across_rooms(path: Path) -> None:
+    package = ".".join(("paceline", *path.parts[:-1]))
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.ImportFrom):
-            room = room_of(node.module or "")
-            assert node.level or room != path.parts[0], f"{path}:{node.lineno} names its own room {node.module}"
+            own = node.level == 0 and (node.module or "").rpartition(".")[0] == package
+            assert not own, f"{path}:{node.lineno} imports its neighbour {node.module} by the absolute name"
             assert node.level < len(path.parts), f"{path}:{node.lineno} leaves its room by a relative import"
         elif isinstance(node, ast.Import):
             bare = {alias.name.split(".")[0] for alias in node.names} & set(BARE_NAMES)
@@ -181,7 +182,7 @@ def test_bare_names_are_not_importable_here(name: str) -> None:
 
 
 def test_bare_names_are_not_importable_from_console_scripts(tmp_path: Path) -> None:
-    """The script is the one pip writes for `paceline`, with another body; it runs in the checkout, like `make serve`."""
+    """The script is the one pip writes for `paceline`, with another body; it runs in the checkout as `make` does."""
     script = Path(sys.executable).with_name("paceline")
     assert script.is_file(), "paceline is not installed; run `make test`"
     interpreter = script.read_text(encoding="utf-8").splitlines()[0]
@@ -211,7 +212,7 @@ def test_files_are_short() -> None:
 
 
 def test_every_module_has_a_test_file() -> None:
-    """kernels/<op>/… is tested in tests/kernels/test_<op>.py, any other room/…/module.py in tests/room/…/test_module.py."""
+    """room/…/module.py is tested in tests/room/…/test_module.py, a folder as a whole in tests/room/…/test_folder.py."""
     missing = [
         str(path) for path in sources() if _has_code(path) and str(path) not in TESTED_ELSEWHERE and not _has_test(path)
     ]

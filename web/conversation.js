@@ -10,7 +10,7 @@
 
 import { Figures } from "./figures.js";
 
-const LARGEST_MESSAGE = 900_000; // bytes; the server closes a socket on a frame over 1 MiB
+const LARGEST_FRAME = 1_000_000; // bytes; the server closes a socket on a frame over 1 MiB
 const ASKS_PER_TURN = 2; // a turn whose socket drops before any text is asked once more by itself
 
 const send = (event) => ({ do: "send", event });
@@ -37,7 +37,7 @@ export class Conversation {
   #instructions = null; // what the session has, null before it was told
   #responseId = null;
   #turnIds = new Set(); // ids of the events that made up this turn: an error about one of them refuses the turn
-  #cancelId = null;
+  #cancelIds = new Set();
 
   get busy() {
     return this.phase !== "idle";
@@ -51,8 +51,8 @@ export class Conversation {
   /** The person sends `text`. `settings`: {instructions, temperature, seed, maxTokens, speculation}; null is unset. */
   say(text, settings, now) {
     if (this.busy || text.trim() === "") return [];
-    if (new TextEncoder().encode(text).length > LARGEST_MESSAGE) {
-      this.notice = { text: "This message is over 900 kB; send a shorter one." };
+    if (new TextEncoder().encode(JSON.stringify(messageEvent("user", text))).length > LARGEST_FRAME) {
+      this.notice = { text: "This message is too long to send, about 1 MB; shorten it." };
       return [{ do: "restore", text }];
     }
     this.#add("user", [{ text, emitted: 0 }], "done");
@@ -65,8 +65,7 @@ export class Conversation {
     if (this.phase !== "asking" && this.phase !== "replying") return [];
     if (!this.#linked) return this.#withdraw(null);
     this.phase = "stopping";
-    this.#cancelId = this.#nextId();
-    return [send({ type: "response.cancel", event_id: this.#cancelId })];
+    return this.#cancel();
   }
 
   /** The server did not confirm a stop in time: leave its session behind. */
@@ -112,7 +111,7 @@ export class Conversation {
         return this.#up(event.session, now);
       case "response.created":
         if (this.busy) this.#responseId ??= event.response?.id ?? null;
-        return [];
+        return this.phase === "stopping" ? this.#cancel() : []; // the first may have come before there was a response
       case "response.output_text.delta":
         if (this.#ours(event.response_id)) this.#grow(event, now);
         return [];
@@ -139,6 +138,12 @@ export class Conversation {
     const id = this.#nextId();
     this.#turnIds.add(id);
     return { ...event, event_id: id };
+  }
+
+  #cancel() {
+    const id = this.#nextId();
+    this.#cancelIds.add(id);
+    return [send({ type: "response.cancel", event_id: id })];
   }
 
   #ours(id) {
@@ -181,6 +186,7 @@ export class Conversation {
     this.#linked = true;
     this.#instructions = null;
     this.#turnIds.clear();
+    this.#cancelIds.clear();
     this.model = typeof session?.model === "string" ? session.model : this.model;
     const said = this.items
       .map(({ role, pieces }) => ({ role, text: pieces.map(({ text }) => text).join("") }))
@@ -210,10 +216,10 @@ export class Conversation {
   }
 
   #fault({ message, event_id: about }) {
-    if (about && about === this.#cancelId) return []; // the reply was over before the cancel arrived
+    if (this.#cancelIds.has(about)) return []; // the reply was over, or not there yet, when the cancel arrived
     const sentence = message || "The server reported an error without saying which; try again.";
     const refused = about ? this.#turnIds.has(about) : this.#responseId === null;
-    if (this.phase === "asking" && refused) return this.#withdraw(sentence);
+    if (this.busy && this.reply.pieces.length === 0 && refused) return this.#withdraw(sentence);
     this.notice = { text: sentence };
     return [];
   }

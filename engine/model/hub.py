@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from paceline.engine.errors import ModelError
 
 if TYPE_CHECKING:
-    from .progress import Report
+from .progress import Report
 
 _FILES = [
     "config.json",
@@ -36,9 +36,11 @@ def fetch_from_hub(repository: str, report: Report) -> Path:
         RepositoryNotFoundError,
     )
 
+    from .hf_folder import is_complete
+
     try:
         folder = Path(snapshot_download(repository, allow_patterns=_FILES, local_files_only=True))
-        if (folder / "config.json").is_file():
+        if is_complete(folder):
             return folder
     except (LocalEntryNotFoundError, HFValidationError):
         pass

@@ -36,13 +36,17 @@ def resolve(name: str, cache: Path, report: Report = quiet) -> Path:
     if name in (DEFAULT_MODEL, "default"):
         return fetch_default(cache, report)
     path = Path(name).expanduser()
-    if path.is_dir():
+    try:
+        is_folder, is_file = bool(name) and path.is_dir(), path.is_file()
+    except OSError as error:  # such as a name longer than the system allows
+        raise _unknown(name[:80]) from error
+    if is_folder:
         if not (path / "config.json").is_file():
             raise ModelError(
                 f"The folder {path} has no config.json; give a Hugging Face model folder, or the path of a .gguf file."
             )
         return path
-    if path.is_file():
+    if is_file:
         if path.suffix.lower() != ".gguf":
             raise ModelError(f"The file {path} is not a .gguf file; give one, or the folder that holds config.json.")
         return path
@@ -50,7 +54,11 @@ def resolve(name: str, cache: Path, report: Report = quiet) -> Path:
         raise ModelError(f"There is no model at {path}; check the path.")
     if _HUB_ID.fullmatch(name):
         return fetch_from_hub(name, report)
-    raise ModelError(
+    raise _unknown(name)
+
+
+def _unknown(name: str) -> ModelError:
+    return ModelError(
         f"There is no model called {name!r}; give {DEFAULT_MODEL!r}, the path of a .gguf file or of a Hugging Face "
         "model folder, or a hub id such as org/name."
     )

@@ -29,7 +29,7 @@ def rope_store(
     rows, kv_heads, head_dim = qkv.shape[0], k.shape[1], k.shape[2]
     heads = qkv.view(rows, -1, head_dim)
     queries = heads.shape[1] - 2 * kv_heads
-    q, new_k, new_v = torch.split(heads, (queries, kv_heads, kv_heads), dim=1)
+    q, new_k, new_v = torch.split(heads, [queries, kv_heads, kv_heads], dim=1)
     if q_norm is not None:
         q = rms_norm(q, q_norm.weight, q_norm.eps)
     if k_norm is not None:

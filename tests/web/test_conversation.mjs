@@ -80,9 +80,10 @@ test("blank messages and messages during a reply go nowhere", () => {
 
 test("a message over the frame limit is handed back with a sentence", () => {
   const conversation = linked();
-  const huge = "é".repeat(460_000); // bytes count, not characters
-  assert.deepEqual(conversation.say(huge, SETTINGS, 0), [{ do: "restore", text: huge }]);
-  assert.match(conversation.notice.text, /shorter/);
+  for (const huge of ["é".repeat(500_000), "\n".repeat(500_000)]) { // bytes on the wire count, not characters
+    assert.deepEqual(conversation.say(`x${huge}`, SETTINGS, 0), [{ do: "restore", text: `x${huge}` }]);
+  }
+  assert.match(conversation.notice.text, /shorten/);
   assert.equal(conversation.items.length, 0);
 });
 
@@ -107,6 +108,17 @@ test("a stop that crosses the reply's end is no error", () => {
   assert.equal(conversation.reply.state, "done");
 });
 
+test("a stop that comes before the reply exists is said again when it does", () => {
+  const conversation = linked();
+  conversation.say("Hi", SETTINGS, 0);
+  const [early] = events(conversation.stop());
+  conversation.receive({ type: "error", error: { message: "Nothing to cancel.", event_id: early.event_id } }, 1);
+  assert.equal(conversation.phase, "stopping");
+  assert.deepEqual(types(conversation.receive(created, 2)), ["response.cancel"]);
+  conversation.receive(done("cancelled"), 3);
+  assert.deepEqual([conversation.busy, conversation.notice, conversation.reply.state], [false, null, "stopped"]);
+});
+
 test("a stop that is never confirmed leaves the session and keeps the text", () => {
   const { conversation } = replying("Hel");
   assert.deepEqual(conversation.giveUp(), []);
@@ -126,6 +138,15 @@ test("a refused turn returns its words, says why, and leaves the session that ma
     assert.equal(conversation.notice.text, "Shorten it.");
     assert.equal(conversation.busy, false);
   }
+});
+
+test("a turn that is refused while it is being stopped is over", () => {
+  const conversation = linked();
+  const create = events(conversation.say("Hi", SETTINGS, 0)).at(-1);
+  conversation.stop();
+  const effects = conversation.receive({ type: "error", error: { message: "Busy.", event_id: create.event_id } }, 1);
+  assert.deepEqual(effects, [{ do: "restore", text: "Hi" }, RENEW]);
+  assert.equal(conversation.busy, false);
 });
 
 test("a reply that failed before its first word is refused, one that broke off is kept and can be tried again", () => {

@@ -23,18 +23,27 @@ test("TTFT runs from the request, TPOT from the first text", () => {
   assert.equal(figures.acceptance, 0.25);
 });
 
-test("a text event that commits no token is no step", () => {
+test("tokens per step do not depend on how steps were packed into events", () => {
+  const apart = new Figures(0);
+  apart.delta(10, { drafted: 4, accepted: 2, emitted: 3 });
+  apart.delta(20, { drafted: 4, accepted: 0, emitted: 1 });
+  const merged = new Figures(0);
+  merged.delta(20, { drafted: 8, accepted: 2, emitted: 4 });
+  merged.delta(30, { drafted: 0, accepted: 0, emitted: 0 }); // the flushed tail of a text
+  assert.equal(apart.perStep, 2);
+  assert.equal(merged.perStep, 2);
+});
+
+test("a reply cut inside its only step still has a length", () => {
   const figures = new Figures(0);
-  figures.delta(10, { drafted: 0, accepted: 0, emitted: 2 });
-  figures.delta(20, { drafted: 0, accepted: 0, emitted: 0 });
-  assert.equal(figures.steps, 1);
-  assert.equal(figures.perStep, 2);
+  figures.delta(10, { drafted: 4, accepted: 3, emitted: 3 });
+  assert.equal(figures.perStep, 3);
 });
 
 test("usage has the last word on tokens and leaves tokens per step alone", () => {
   const figures = new Figures(0);
   figures.delta(10, { emitted: 1 });
-  figures.delta(20, { emitted: 2 });
+  figures.delta(20, { accepted: 1, emitted: 2 });
   figures.finish({ output_tokens: 5 });
   assert.equal(figures.tokens, 5);
   assert.equal(figures.tpot, 2.5);

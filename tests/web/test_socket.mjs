@@ -11,6 +11,7 @@ class World {
   states = [];
   time = 0;
   status = 200;
+  body = {};
 
   constructor(key = "") {
     const world = this;
@@ -42,7 +43,7 @@ class World {
         fetch: async (url, options) => {
           this.asked = { url, ...options };
           if (this.status === 0) throw new TypeError("no network");
-          return { status: this.status };
+          return new Response(JSON.stringify(this.body), { status: this.status });
         },
         setTimeout: (run, ms) => {
           const timer = this.timers.size + 1;
@@ -68,7 +69,7 @@ class World {
   }
 }
 
-const settled = () => new Promise((resolve) => setImmediate(resolve));
+const settled = () => new Promise((resolve) => setTimeout(resolve, 20)); // reading a body takes a few turns
 
 test("waits double up to a cap and spread by a half", () => {
   assert.deepEqual([0, 1, 2, 3].map((attempt) => backoff(attempt, () => 0)), [500, 1000, 2000, 4000]);
@@ -124,7 +125,7 @@ for (const code of [1001, 1008, 1009, 1011, 1012, 1013, 4999]) {
 for (const [key, status, state, words] of [
   ["", 401, "locked", /asks for an API key/],
   ["k", 401, "locked", /refused this API key/],
-  ["k", 403, "locked", /refused this API key/],
+  ["", 403, "waiting", /refused the connection; trying again/],
   ["", 503, "waiting", /not ready; trying again/],
   ["", 429, "waiting", /too many connections; trying again/],
   ["", 200, "waiting", /refused the connection; trying again/],
@@ -143,6 +144,16 @@ for (const [key, status, state, words] of [
     assert.equal(world.timers.size, state === "waiting" ? 1 : 0); // a locked door is not rattled
   });
 }
+
+test("a refusal that explains itself is quoted", async () => {
+  const world = new World();
+  world.status = 403;
+  world.body = { error: { message: "The host 'x' is not served here; allow it." } };
+  world.link.renew();
+  world.socket.onclose({ code: 1006 });
+  await settled();
+  assert.match(world.states.at(-1)[1], /^The host 'x' is not served here; allow it; trying again /);
+});
 
 test("a new key opens a new socket at once, and an answer about the old one is not heard", async () => {
   const world = new World();

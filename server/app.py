@@ -1,0 +1,96 @@
+"""The ASGI app: routes, and the order of what stands before them."""
+
+from __future__ import annotations
+
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route, WebSocketRoute
+from starlette.types import Receive, Scope, Send
+
+from .auth import Gate, RequestId
+from .context import Context, Settings
+from .errors_http import ApiError, handle_error, json_response
+from .openai import OpenAI
+from .page import page_routes
+from .realtime import Realtime
+from .service import Service
+
+__all__ = ["Settings", "create_app"]
+
+
+def create_app(service: Service, settings: Settings | None = None) -> Starlette:
+    """The app for a service that was started; `app.state.context` holds its Context.
+
+    Order from the outside: request id, CORS (so that refusals carry its headers and preflights need no key), the gate
+    (Host, Origin, key), routes.
+    """
+    context = Context(service, settings or Settings())
+    openai, realtime, status = OpenAI(context), Realtime(context), _Status(context)
+    routes = [
+        Route("/health", status.health, methods=["GET"]),
+        Route("/ready", status.ready, methods=["GET"]),
+        Route("/metrics", status.metrics, methods=["GET"]),
+        Route("/v1/models", openai.models, methods=["GET"]),
+        Route("/v1/models/{model:path}", openai.model, methods=["GET"]),
+        Route("/v1/chat/completions", openai.chat_completions, methods=["POST"]),
+        Route("/v1/realtime", realtime.plain_http, methods=["GET"]),
+        WebSocketRoute("/v1/realtime", realtime.socket),
+        *page_routes(),
+    ]
+    names = frozenset(route.path for route in routes if isinstance(route, Route))
+    cors = Middleware(
+        CORSMiddleware,
+        allow_origins=context.settings.allowed_origins,
+        allow_methods=["GET", "POST"],
+        allow_headers=["*"],
+        expose_headers=["x-request-id", "retry-after"],
+        max_age=600,
+    )
+    app = Starlette(
+        routes=routes,
+        middleware=[Middleware(RequestId), cors, Middleware(Gate, context=context, routes=names)],
+        exception_handlers={HTTPException: handle_error},
+    )
+    app.router.redirect_slashes = False
+    app.router.default = _nothing_here
+    app.state.context = context
+    return app
+
+
+async def _nothing_here(scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] in ("http", "websocket"):
+        raise ApiError(404, "There is nothing at this address; see /v1/models for what is served.", code="not_found")
+
+
+class _Status:
+    """What a supervisor asks."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._service = context.service
+
+    async def health(self, request: Request) -> Response:
+        """200 only while the engine really steps."""
+        stats = self._service.loop.stats()
+        healthy = self._service.healthy
+        body = {
+            "status": "ok" if healthy else "stuck",
+            "steps": stats.steps,
+            "last_step_age_s": round(stats.last_step_age_s, 3),
+            "running": stats.running,
+            "waiting": stats.waiting,
+        }
+        return json_response(body, 200 if healthy else 503)
+
+    async def ready(self, request: Request) -> Response:
+        """200 while new work is welcome: not before the engine runs, not while the server drains."""
+        ready = self._context.ready
+        return json_response({"ready": ready}, 200 if ready else 503)
+
+    async def metrics(self, request: Request) -> Response:
+        return Response(self._service.metrics.exposition(), headers={"content-type": CONTENT_TYPE_LATEST})

@@ -1,0 +1,366 @@
+"""Tokens to text, stops, usage and figures: each way known servers got them wrong, and random replies."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from vocabularies import byte_level_tokenizer, sentencepiece_tokenizer
+
+from paceline.engine.errors import RequestError
+from paceline.engine.request import Delta, Finish, TokenLogprob
+from paceline.server.committer import Committer, Piece, Usage
+from paceline.server.stop_strings import StopStrings
+from paceline.server.tokenizer import Tokenizer
+
+TOKENIZER = byte_level_tokenizer()
+SENTENCEPIECE = sentencepiece_tokenizer()
+EOS = 2
+BYTES = {TOKENIZER.token_bytes(i)[0]: i for i in range(TOKENIZER.vocab_size) if len(TOKENIZER.token_bytes(i)) == 1}
+
+
+def letters(text: str) -> list[int]:
+    """One token for each byte."""
+    return [BYTES[byte] for byte in text.encode()]
+
+
+def delta(tokens: Iterable[int], finish: Finish | None = None, **fields: Any) -> Delta:
+    return Delta(request_id="r", tokens=tuple(tokens), finish=finish, **fields)
+
+
+def committer(stop: Sequence[str] = (), *, tokenizer: Tokenizer = TOKENIZER, **options: Any) -> Committer:
+    return Committer(tokenizer, stop=stop, stop_ids={EOS}, prompt_tokens=7, **options)
+
+
+def logprobs(tokens: Iterable[int]) -> tuple[TokenLogprob, ...]:
+    return tuple(TokenLogprob(token, -float(index), ((token, -0.5),)) for index, token in enumerate(tokens))
+
+
+# --- text assembly ---
+
+
+def test_a_split_character_is_never_replaced_mid_stream() -> None:
+    reply = committer()
+    pieces = [reply.push(delta([token])) for token in letters("ď😀漢")]
+    assert [piece.text for piece in pieces if piece.text] == ["ď", "😀", "漢"]
+    assert [piece.emitted for piece in pieces] == [1] * len(pieces)
+
+
+@pytest.mark.parametrize("finish", ["length", "stop", "abort", "error"])
+def test_a_really_cut_character_is_flushed_with_the_finish(finish: Finish) -> None:
+    reply = committer()
+    tokens = letters("a😀")[:-1]
+    assert reply.push(delta(tokens)).text == "a"
+    piece = reply.push(delta([EOS] if finish == "stop" else [], finish))
+    assert piece.text == "\ufffd"
+    assert reply.text == "a\ufffd" == TOKENIZER.decode(tokens)
+
+
+def test_the_leading_space_of_a_sentencepiece_reply_is_the_tokenizers() -> None:
+    ids = SENTENCEPIECE.encode("the cat is here")
+    reply = committer(tokenizer=SENTENCEPIECE)
+    pieces = [reply.push(delta([id_])).text for id_ in ids]
+    assert "".join(pieces) == SENTENCEPIECE.decode(ids) == "the cat is here"
+
+
+def test_spaces_before_punctuation_are_not_cleaned_up() -> None:
+    text = "Hello , world ! I 'm n't ."
+    reply = committer()
+    assert "".join(reply.push(delta([id_])).text for id_ in TOKENIZER.encode(text)) == text
+
+
+# --- stop strings ---
+
+
+def test_a_stop_string_inside_a_token_cuts_inside_it() -> None:
+    marker = TOKENIZER.encode("</think>")
+    reply = committer(["thi"])
+    piece = reply.push(delta([*marker, *letters("rest")]))
+    assert (piece.text, piece.tokens, piece.finish, piece.cut) == ("</", tuple(marker), "stop", 1)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_stop_string_over_tokens_and_deltas_is_found(together: bool) -> None:
+    reply = committer(["END"])
+    tokens = letters("one EEND two")
+    deltas = [delta(tokens)] if together else [delta([token]) for token in tokens]
+    pieces = [reply.push(each) for each in deltas]
+    assert "".join(piece.text for piece in pieces) == reply.text == "one E"
+    assert reply.finish == "stop"
+    assert reply.tokens == tuple(letters("one EEND"))
+    assert reply.usage == Usage(prompt_tokens=7, completion_tokens=8, cached_tokens=0)
+    assert [piece.cut for piece in pieces if piece.finish] == [8]
+
+
+def test_a_partial_match_is_held_back_and_released() -> None:
+    reply = committer(["STOP"])
+    pieces = [reply.push(delta([token])) for token in letters("xSTxSTO")]
+    assert [piece.text for piece in pieces] == ["x", "", "", "STx", "", "", ""]
+    assert reply.push(delta([], "length")).text == "STO"
+    assert reply.text == "xSTxSTO"
+    assert reply.finish == "length"
+
+
+def test_a_partial_match_is_flushed_at_eos_and_on_close() -> None:
+    for end in (lambda reply: reply.push(delta([EOS], "stop")), Committer.close):
+        reply = committer(["STOP"])
+        reply.push(delta(letters("a ST")))
+        assert end(reply).text == "ST"
+        assert reply.text == "a ST"
+
+
+def test_the_earliest_stop_string_wins_whatever_the_order() -> None:
+    for stops in (["two", "one"], ["one", "two"]):
+        reply = committer(stops)
+        assert reply.push(delta(letters("a one two"))).text == "a "
+    assert committer(["c", "bc"]).push(delta(letters("abc"))).text == "a"
+
+
+def test_the_stop_string_is_kept_on_request() -> None:
+    reply = committer(["END"], include_stop=True)
+    assert reply.push(delta(letters("a END b"))).text == "a END"
+    assert reply.usage.completion_tokens == 5
+
+
+def test_a_stop_string_with_split_characters() -> None:
+    reply = committer(["😀"])
+    pieces = [reply.push(delta([token])) for token in letters("a😀b")]
+    assert [piece.text for piece in pieces] == ["a", "", "", "", "", ""]
+    assert [piece.finish for piece in pieces] == [None] * 4 + ["stop", None]
+    assert reply.usage.completion_tokens == 5
+
+
+def test_holding_back_never_splits_a_marker_that_is_one_token() -> None:
+    marker = TOKENIZER.encode("</think>")
+    assert len(marker) == 1
+    for stop in (">\n\nUser", "think>!", "</thinker>"):
+        reply = committer([stop])
+        texts = [reply.push(delta([token])).text for token in [*letters("a"), *marker, *letters("b!")]]
+        assert [text for text in texts if text] in (["a", "</think>b", "!"], ["a", "</think>", "b", "!"])
+
+
+def test_a_stop_string_is_found_even_where_the_engine_reached_the_length() -> None:
+    reply = committer(["END"])
+    piece = reply.push(delta(letters("a END"), "length"))
+    assert (piece.finish, piece.text, piece.cut) == ("stop", "a ", 5)
+
+
+def test_a_match_completed_by_the_flushed_end_counts() -> None:
+    reply = committer(["a\ufffd"])
+    reply.push(delta(letters("xa😀")[:-1]))
+    piece = reply.push(delta([], "length"))
+    assert (reply.text, piece.finish, piece.cut) == ("x", "stop", 5)
+
+
+def test_the_automaton_can_be_shared_by_the_choices() -> None:
+    stops = StopStrings(["b"])
+    replies = [Committer(TOKENIZER, stop=stops, prompt_tokens=1) for _ in range(2)]
+    assert [reply.push(delta(letters("abc"))).text for reply in replies] == ["a", "a"]
+
+
+def test_an_empty_stop_string_is_refused() -> None:
+    with pytest.raises(RequestError):
+        committer([""])
+
+
+# --- cutting inside an accepted run ---
+
+
+def test_a_stop_id_in_the_middle_of_a_run_ends_the_reply_there() -> None:
+    ten, eleven, twenty, twenty_one = letters("abcd")
+    reply = committer()
+    run = [ten, eleven, EOS, twenty, twenty_one]
+    piece = reply.push(delta(run, "length", drafted=4, accepted=4, logprobs=logprobs(run)))
+    assert piece.finish == "stop"
+    assert piece.tokens == (ten, eleven, EOS)
+    assert piece.logprobs == logprobs(run)[:3]
+    assert piece.cut == 3
+    assert reply.usage.completion_tokens == 3
+    assert reply.text == "ab"
+
+
+def test_a_stop_id_the_engine_cut_at_counts_but_is_no_text() -> None:
+    reply = Committer(TOKENIZER, stop_ids={BYTES[ord("!")]}, prompt_tokens=1)
+    piece = reply.push(delta(letters("hi!"), "stop"))
+    assert (piece.text, piece.finish, piece.cut, piece.emitted) == ("hi", "stop", None, 3)
+    assert reply.usage.completion_tokens == 3
+
+
+def test_a_stop_early_in_a_long_run_ends_everything_there() -> None:
+    run = letters("a.bcdefgh")
+    reply = committer(["."])
+    piece = reply.push(delta(run, drafted=12, accepted=8, logprobs=logprobs(run), cached_tokens=5))
+    assert piece == Piece(
+        text="a",
+        tokens=tuple(run[:2]),
+        logprobs=logprobs(run)[:2],
+        finish="stop",
+        cut=2,
+        drafted=12,
+        accepted=2,
+        emitted=2,
+    )
+    assert reply.usage == Usage(7, 2, 5)
+    assert reply.num_accepted_draft_tokens == 2
+    assert reply.num_draft_tokens == 12
+
+
+def test_cut_counts_the_whole_reply_not_the_delta() -> None:
+    reply = committer(["."])
+    reply.push(delta(letters("abc")))
+    assert reply.push(delta(letters("d.e"))).cut == 5
+
+
+def test_nothing_follows_the_finish() -> None:
+    for last in (delta(letters("a.b")), delta(letters("ab"), "length"), delta([EOS], "stop")):
+        reply = committer(["."])
+        assert reply.push(last).finish is not None
+        before = (reply.text, reply.tokens, reply.usage, reply.speculation())
+        late = delta(letters("late"), "stop", drafted=3, accepted=3, logprobs=logprobs(letters("late")))
+        assert reply.push(late) == Piece()
+        assert reply.close() == Piece()
+        assert (reply.text, reply.tokens, reply.usage, reply.speculation()) == before
+
+
+def test_an_error_is_passed_on() -> None:
+    piece = committer().push(delta([], "error", error="out of memory"))
+    assert (piece.finish, piece.error) == ("error", "out of memory")
+
+
+def test_closing_a_running_reply_is_an_abort() -> None:
+    reply = committer()
+    reply.push(delta(letters("a")))
+    piece = reply.close()
+    assert (piece.finish, piece.cut, piece.emitted) == ("abort", None, 0)
+
+
+# --- figures ---
+
+
+def test_speculation_figures_have_vllms_shape() -> None:
+    reply = committer()
+    reply.push(delta(letters("a"), cached_tokens=4))  # the first token: nothing was drafted
+    reply.push(delta(letters("bcd"), drafted=4, accepted=2))
+    reply.push(delta(letters("e"), drafted=2, accepted=0))
+    reply.push(delta(letters("fg"), drafted=3, accepted=1))
+    assert reply.speculation() == {
+        "mean_acceptance_length": 2.0,  # (3 + 1 + 2) / 3
+        "draft_acceptance_rate": 3 / 9,
+        "acceptance_histogram": [1, 1, 1, 0, 0],
+        "num_spec_steps": 3,
+        "num_accepted_draft_tokens": 3,
+        "num_draft_tokens": 9,
+        "num_spec_tokens": 4,
+    }
+    assert reply.usage == Usage(7, 7, 4)
+
+
+def test_speculation_figures_of_plain_decoding() -> None:
+    reply = committer()
+    reply.push(delta(letters("a")))
+    figures = reply.speculation()
+    assert figures["mean_acceptance_length"] == 1.0
+    assert figures["draft_acceptance_rate"] == 0.0
+    assert figures["acceptance_histogram"] == [0]
+    assert figures["num_spec_steps"] == figures["num_spec_tokens"] == 0
+    assert all(math.isfinite(value) for value in figures.values() if isinstance(value, float))
+
+
+# --- random replies ---
+
+ALPHABET = [*letters("abc"), *letters("ď"), *letters("😀"), *TOKENIZER.encode("</think>"), EOS]
+REPLIES = st.lists(st.sampled_from(ALPHABET), max_size=25)
+STOPS = st.lists(st.text("abcď😀</th>", min_size=1, max_size=4), max_size=4)
+
+
+def chunked(tokens: Sequence[int], cuts: Sequence[int], finish: Finish) -> list[Delta]:
+    bounds = [0, *sorted(cut % (len(tokens) + 1) for cut in cuts), len(tokens)]
+    runs = [tokens[start:end] for start, end in itertools.pairwise(bounds)]
+    return [
+        delta(run, finish if last else None, drafted=max(len(run) - 1, 0), accepted=max(len(run) - 1, 0))
+        for run, last in zip(runs, [False] * (len(runs) - 1) + [True], strict=True)
+    ]
+
+
+def play(deltas: Sequence[Delta], stops: Sequence[str]) -> tuple[Committer, list[Piece]]:
+    reply = committer(stops)
+    return reply, [reply.push(each) for each in deltas]
+
+
+def oracle(tokens: Sequence[int], stops: Sequence[str]) -> tuple[str, int, bool]:
+    """(text, tokens kept, stopped), by decoding every prefix of the reply as a whole."""
+    for kept in range(1, len(tokens) + 1):
+        if tokens[kept - 1] == EOS:
+            text, found = _cut(TOKENIZER.decode(tokens[: kept - 1]), stops)
+            return text, kept, True
+        whole = TOKENIZER.decode(tokens[:kept])
+        certain = whole.rstrip("\ufffd") if kept < len(tokens) else whole
+        text, found = _cut(certain, stops)
+        if found:
+            return text, kept, True
+    return TOKENIZER.decode(tokens), len(tokens), False
+
+
+def _cut(text: str, stops: Sequence[str]) -> tuple[str, bool]:
+    for end in range(1, len(text) + 1):
+        lengths = [len(stop) for stop in stops if text[:end].endswith(stop)]
+        if lengths:
+            return text[: end - max(lengths)], True
+    return text, False
+
+
+@given(tokens=REPLIES, stops=STOPS, cuts=st.lists(st.integers(0, 1000), max_size=6))
+def test_streamed_pieces_equal_the_text_computed_at_once(tokens: list[int], stops: list[str], cuts: list[int]) -> None:
+    reply, pieces = play(chunked(tokens, cuts, "length"), stops)
+    text, kept, stopped = oracle(tokens, stops)
+    assert "".join(piece.text for piece in pieces) == reply.text == text
+    assert reply.tokens == tuple(tokens[:kept])
+    assert reply.finish == ("stop" if stopped else "length")
+    assert [token for piece in pieces for token in piece.tokens] == tokens[:kept]
+    assert sum(piece.emitted for piece in pieces) == reply.usage.completion_tokens == kept
+    assert sum(piece.finish is not None for piece in pieces) == 1
+    assert {piece.cut for piece in pieces} <= {None, kept}
+
+
+@given(tokens=REPLIES, stops=STOPS, cuts=st.lists(st.integers(0, 1000), max_size=6), limit=st.booleans())
+def test_how_tokens_are_spread_over_deltas_changes_nothing(
+    tokens: list[int], stops: list[str], cuts: list[int], limit: bool
+) -> None:
+    finish: Finish = "length" if limit else "abort"
+    results = set()
+    for split in (cuts, [], range(len(tokens))):
+        reply, _ = play(chunked(tokens, list(split), finish), stops)
+        results.add((reply.text, reply.tokens, reply.usage, reply.finish))
+    assert len(results) == 1
+
+
+@given(tokens=REPLIES, stops=STOPS, cuts=st.lists(st.integers(0, 1000), max_size=6))
+def test_logprobs_and_figures_end_where_the_tokens_end(tokens: list[int], stops: list[str], cuts: list[int]) -> None:
+    plain = chunked(tokens, cuts, "length")
+    deltas = [
+        Delta(
+            request_id="r",
+            tokens=each.tokens,
+            finish=each.finish,
+            logprobs=logprobs(each.tokens),
+            drafted=each.drafted,
+            accepted=each.accepted,
+        )
+        for each in plain
+    ]
+    reply, pieces = play(deltas, stops)
+    for piece in pieces:
+        assert [item.token for item in piece.logprobs or ()] == list(piece.tokens)
+        assert piece.accepted <= piece.emitted
+    figures = reply.speculation()
+    histogram = figures["acceptance_histogram"]
+    assert sum(histogram) == figures["num_spec_steps"]
+    assert sum(kept * steps for kept, steps in enumerate(histogram)) == figures["num_accepted_draft_tokens"]
+    assert figures["num_accepted_draft_tokens"] == sum(piece.accepted for piece in pieces)
+    assert figures["num_draft_tokens"] == sum(piece.drafted for piece in pieces)
+    assert len(histogram) == figures["num_spec_tokens"] + 1

@@ -1,0 +1,97 @@
+"""Compare replies token by token; a difference is forgiven only at a near-tie, and then it is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from fakes import RandomCheckpoint, Replies
+
+from paceline.engine.model.decoder import Batch, Decoder
+from paceline.engine.request import Request
+from paceline.engine.sampling import process_logits
+from paceline.kernels import backend
+from paceline.kernels.kv_cache import KVCache
+from paceline.kernels.paging import BLOCK_SIZE
+from paceline.kernels.sample.reference import gumbel
+from paceline.kernels.tree_attention import Layout
+
+NEAR_TIE = 1e-4  # float32 results of different batch shapes differ by less than this
+
+
+class Oracle:
+    """The model without an engine around it: one pass over all tokens, no cache, no batch."""
+
+    def __init__(self, checkpoint: RandomCheckpoint) -> None:
+        c = checkpoint.config
+        device = torch.device("cpu")
+        self._decoder = Decoder(
+            c,
+            checkpoint.load(device=device, dtype=torch.float32),
+            backend.load(),
+            context_length=c.context_length,
+        )
+        self._cache = KVCache.allocate(
+            layers=c.num_layers,
+            blocks=-(-c.context_length // BLOCK_SIZE),
+            kv_heads=c.num_kv_heads,
+            head_dim=c.head_dim,
+            dtype=torch.float32,
+            device=device,
+        )
+
+    def logits(self, tokens: Sequence[int]) -> torch.Tensor:
+        """[R, V] after each of the tokens."""
+        rows = torch.arange(len(tokens))
+        layout = Layout(
+            row_starts=torch.tensor([0, len(tokens)], dtype=torch.int32),
+            context_lens=torch.zeros(1, dtype=torch.int32),
+            block_tables=torch.arange(-(-len(tokens) // BLOCK_SIZE), dtype=torch.int32)[None],
+            causal=torch.ones(1, dtype=torch.bool),
+            ancestors=torch.zeros(len(tokens), dtype=torch.int64),
+        )
+        return self._decoder.forward(Batch(torch.tensor(tokens), rows, rows, rows, layout), self._cache)[0]
+
+    def scores(self, request: Request, output: Sequence[int]) -> torch.Tensor:
+        """[V] what the argmax is taken over for the token after `output`, filters aside."""
+        params = request.sampling
+        logits = self.logits([*request.prompt, *output])[-1]
+        if params.rewrites_logits:
+            logits = process_logits(logits, params, request.prompt, output)
+        if params.temperature == 0.0:
+            return logits
+        ids = torch.arange(logits.numel()).numpy()
+        noise = gumbel(ids, len(request.prompt) + len(output), params.seed)
+        return logits / params.temperature + torch.from_numpy(noise)
+
+    def is_near_tie(self, request: Request, output: Sequence[int], one: int, other: int) -> bool:
+        scores = self.scores(request, output)
+        return abs(float(scores[one] - scores[other])) < NEAR_TIE
+
+
+def assert_equal(
+    oracle: Oracle,
+    requests: Sequence[Request],
+    plain: Replies,
+    other: Replies,
+    record: Callable[[str, object], None],
+) -> None:
+    """Every reply of `other` is the reply of `plain`; figures go to the report of the run."""
+    compared = ties = 0
+    for request in requests:
+        expected, got = plain.tokens(request.id), other.tokens(request.id)
+        assert expected, "an empty reply compares nothing"
+        first = next((i for i, (a, b) in enumerate(zip(expected, got, strict=False)) if a != b), None)
+        if first is None:
+            assert got == expected
+            assert other.finish(request.id) == plain.finish(request.id)
+            compared += len(expected)
+        else:
+            assert oracle.is_near_tie(request, expected[:first], expected[first], got[first]), (
+                f"{request.id} differs at {first}: {expected[first]} and {got[first]} are no near-tie"
+            )
+            ties += 1
+            compared += first
+    record("compared_replies", len(requests))
+    record("compared_tokens", compared)
+    record("near_ties", ties)
