@@ -74,9 +74,11 @@ $(VENV)/.made:
 	@touch $@
 
 $(VENV)/.runtime: $(PROJECT) | $(VENV)/.made
-	$(BIN)/pip install --quiet -c constraints.txt -e .
+	@echo "Installing Paceline into $(VENV); the first time this downloads some hundred megabytes."
+	$(BIN)/pip install -c constraints.txt -e .
 	@touch $@
 
 $(VENV)/.dev: $(PROJECT) | $(VENV)/.made
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
+	@echo "Installing Paceline and its development tools into $(VENV)."
+	$(BIN)/pip install -c constraints.txt -e '.[dev]'
 	@touch $@ $(VENV)/.runtime

@@ -16,7 +16,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from .bench_client import BenchError, Client, Reply
 from .bench_prompts import Prompt, load_prompts, spread
-from .bench_report import Summary, append_csv, check_csv, provenance, summary_table, write_json
+from .bench_report import (
+    Summary,
+    append_csv,
+    check_csv,
+    check_writable,
+    provenance,
+    times_table,
+    totals_table,
+    write_json,
+)
 
 PLAIN = "none"
 
@@ -78,6 +87,8 @@ def run_bench(options: BenchOptions, out: Console, notices: Console) -> int:
     if options.csv is not None:
         empty = Summary.of([], speculation="", concurrency=1, wall_s=0.0)
         check_csv(options.csv, list(_row(options, {}, empty, None)))
+    if options.json is not None:
+        check_writable(options.json)
     return asyncio.run(_run(options, prompts, out, notices))
 
 
@@ -106,7 +117,8 @@ async def _run(options: BenchOptions, prompts: Sequence[Prompt], out: Console, n
             replies += found
             rows += [_row(options, {**origin, "model": bench.model}, each, equal) for each in new]
 
-    out.print(summary_table(summaries))
+    out.print(totals_table(summaries))
+    out.print(times_table(summaries))
     for comparison in comparisons:
         _print_comparison(out, comparison)
     _print_notes(out, options, summaries, replies)
@@ -254,7 +266,12 @@ def _print_notes(out: Console, options: BenchOptions, summaries: Sequence[Summar
         share = sum(each.cached_tokens for each in summaries) / max(1, sum(each.prompt_tokens for each in summaries))
         out.print(f"{share:.0%} of prompt tokens came from the server's cache: TTFT is that of warm prompts.")
     if (options.compare or options.speculation) and all(each.accepted_length is None for each in summaries):
-        out.print("The server reported no speculation figures; it may not know the extension, or never drafted.")
+        silent = all(reply.figures is None for reply in replies)
+        out.print(
+            "The server reported no speculation figures; it may not know the extension."
+            if silent
+            else "The server drafted nothing."
+        )
     counts: dict[str, int] = {}
     for reply in replies:
         if reply.error is not None:

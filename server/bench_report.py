@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from rich.table import Table
+from rich.table import Column, Table
 
 from paceline.engine.errors import ConfigError
 
@@ -111,27 +111,39 @@ class Summary:
         }
 
 
-def summary_table(summaries: Sequence[Summary]) -> Table:
-    """One line per run; times as p20 / p50 / p80 / p95."""
-    table = Table(title="ms: p20 / p50 / p80 / p95", title_justify="left", title_style="dim")
-    table.add_column("speculation")
-    for heading in ("streams", "replies", "errors", "tokens", "tokens/s", "TTFT", "TPOT", "ITL", "accepted length"):
+def totals_table(summaries: Sequence[Summary]) -> Table:
+    """One line per run: how much, how fast, how well guessed."""
+    table = Table("speculation", *(Column(name, justify="right") for name in ("streams", "replies", "errors")))
+    for heading in ("tokens", "tokens/s", "accepted length"):
         table.add_column(heading, justify="right")
     for each in summaries:
         table.add_row(
-            each.speculation or "server's choice",
+            _mode(each),
             str(each.concurrency),
             str(each.requests - each.errors),
             f"[red]{each.errors}[/red]" if each.errors else "0",
             str(each.output_tokens),
             f"{each.tokens_per_s:.1f}",
-            *(
-                " / ".join(f"{value:.1f}" for value in times.values()) or "-"
-                for times in (each.ttft, each.tpot, each.itl)
-            ),
             "-" if each.accepted_length is None else f"{each.accepted_length:.2f}",
         )
     return table
+
+
+def times_table(summaries: Sequence[Summary]) -> Table:
+    """Three lines per run: quantiles of TTFT, TPOT and ITL in milliseconds."""
+    table = Table("speculation", Column("streams", justify="right"), "ms")
+    for q in QUANTILES:
+        table.add_column(f"p{q}", justify="right")
+    for each in summaries:
+        for name, times in (("TTFT", each.ttft), ("TPOT", each.tpot), ("ITL", each.itl)):
+            figures = [f"{value:.1f}" for value in times.values()] or ["-"] * len(QUANTILES)
+            first = (_mode(each), str(each.concurrency)) if name == "TTFT" else ("", "")
+            table.add_row(*first, name, *figures, end_section=name == "ITL")
+    return table
+
+
+def _mode(summary: Summary) -> str:
+    return summary.speculation or "(not asked)"
 
 
 def provenance(device: str | None = None) -> dict[str, str]:
@@ -153,37 +165,38 @@ def append_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         return
     columns = list(rows[0])
     check_csv(path, columns)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, columns, lineterminator="\n")
-            if file.tell() == 0:
-                writer.writeheader()
-            writer.writerows(rows)
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be written ({error.strerror}); name another file.") from error
+    with path.open("a", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        if file.tell() == 0:
+            writer.writeheader()
+        writer.writerows(rows)
 
 
 def check_csv(path: Path, columns: Sequence[str]) -> None:
-    """Raise ConfigError when `path` holds a table with other columns; call it before a long run."""
+    """Raise ConfigError when `path` cannot be written, or holds a table with other columns."""
+    check_writable(path)
     try:
         with path.open(newline="", encoding="utf-8") as file:
             header = next(csv.reader(file), None)
-    except FileNotFoundError:
-        return
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read as a table ({error}); name another file.") from error
     if header is not None and header != list(columns):
         raise ConfigError(f"{path} holds a table with other columns; name another file, or move this one away.")
 
 
-def write_json(path: Path, record: Mapping[str, Any]) -> None:
-    """Write one JSON file, indented. Raises ConfigError when it cannot be written."""
+def check_writable(path: Path) -> None:
+    """Raise ConfigError when no file can be written at `path`; call it before a long run. A new file is left empty."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(orjson.dumps(record, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+        path.open("ab").close()
     except OSError as error:
         raise ConfigError(f"{path} cannot be written ({error.strerror}); name another file.") from error
+
+
+def write_json(path: Path, record: Mapping[str, Any]) -> None:
+    """Write one JSON file, indented. Raises ConfigError when it cannot be written."""
+    check_writable(path)
+    path.write_bytes(orjson.dumps(record, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 
 
 def _commit() -> str:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -67,29 +67,37 @@ class Conversation:
     """One realtime session: say something, read the streamed reply. Use it as a context manager."""
 
     def __init__(
-        self, url: str, *, model: str = "default", api_key: str | None = None, instructions: str | None = None
+        self,
+        url: str,
+        *,
+        model: str = "default",
+        api_key: str | None = None,
+        instructions: str | None = None,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
     ) -> None:
-        """Connect. Raises ChatError when no server answers, or it refuses the key or the model."""
+        """Connect. Raises ChatError when no server answers, or it refuses the key, the model or a setting."""
         self._url = url
-        self._socket = _connect(url, model, api_key)
+        self._turns = 0
         session: dict[str, Any] = {"type": "realtime", "output_modalities": ["text"]}
         if instructions:
             session["instructions"] = instructions
-        try:
+        if temperature is not None:
+            session["temperature"] = temperature
+        if max_tokens is not None:
+            session["max_output_tokens"] = max_tokens
+        with ExitStack() as opening:
+            self._socket = _connect(url, model, api_key, opening)
             self._wait_for("session.created")
             self._send({"type": "session.update", "session": session})
             self._wait_for("session.updated")
-        except BaseException:
-            self._socket.close()
-            raise
+            self._open = opening.pop_all()
 
     def __enter__(self) -> Conversation:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._socket.close()
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
 
     def say(
         self, text: str, on_text: Callable[[str], None], cancelled: Callable[[], bool] = lambda: False
@@ -98,18 +106,32 @@ class Conversation:
 
         Returns when the server has ended the reply. Raises ChatError when the server reports an error or goes away.
         """
-        item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
-        self._send({"type": "conversation.item.create", "item": item})
-        self._send({"type": "response.create"})
+        self._turns += 1
+        turn = f"turn_{self._turns}"
+        item = {"id": turn, "type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
+        self._send({"event_id": turn, "type": "conversation.item.create", "item": item})
+        self._send({"event_id": turn, "type": "response.create"})
+        try:
+            return self._read_reply(turn, on_text, cancelled)
+        except ConnectionLostError:
+            raise
+        except ChatError:
+            # Or every later reply would fail over the same words.
+            self._send({"event_id": "tidy", "type": "conversation.item.delete", "item_id": turn})
+            raise
+
+    def _read_reply(self, turn: str, on_text: Callable[[str], None], cancelled: Callable[[], bool]) -> ReplyFigures:
         started = time.perf_counter()
         figures = ReplyFigures()
-        asked_to_stop = False
+        begun = asked_to_stop = False
         while True:
-            if cancelled() and not asked_to_stop:
+            if begun and not asked_to_stop and cancelled():
                 asked_to_stop = True
-                self._send({"type": "response.cancel"})
+                self._send({"event_id": "stop", "type": "response.cancel"})
             event = self._receive(timeout=LOOK_FOR_CANCEL_S)
             match event:
+                case {"type": "response.created"}:
+                    begun = True  # what has not begun cannot be cancelled
                 case {"type": "response.output_text.delta", "delta": str(delta)}:
                     figures.last_text = time.perf_counter() - started
                     if figures.first_text is None:
@@ -124,7 +146,9 @@ class Conversation:
                     if status == "failed":
                         raise ChatError(_failure(response))
                     return figures
-                case {"type": "error", "error": error} if not asked_to_stop:
+                case {"type": "error", "error": {"event_id": str(cause)}} if cause != turn:
+                    pass  # too late to stop, or nothing to tidy: the reply is not touched
+                case {"type": "error", "error": error}:
                     raise ChatError(_message(error))
 
     def _wait_for(self, kind: str) -> None:
@@ -220,7 +244,8 @@ def _interrupt() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-def _connect(url: str, model: str, api_key: str | None) -> ClientConnection:
+def _connect(url: str, model: str, api_key: str | None, stack: ExitStack) -> ClientConnection:
+    """Open a socket that closes with `stack`. Raises ChatError."""
     full = url if "://" in url else f"http://{url}"
     parts = urlsplit(full)
     if parts.scheme not in ("http", "https", "ws", "wss") or not parts.hostname:
@@ -229,7 +254,7 @@ def _connect(url: str, model: str, api_key: str | None) -> ClientConnection:
     path = parts.path.rstrip("/").removesuffix("/v1")
     local = parts.hostname in ("127.0.0.1", "localhost", "::1")
     try:
-        return connect(
+        socket = connect(
             f"{scheme}://{parts.netloc}{path}/v1/realtime?model={quote(model, safe='')}",
             additional_headers={"Authorization": f"Bearer {api_key}"} if api_key else None,
             proxy=None if local else True,
@@ -237,6 +262,7 @@ def _connect(url: str, model: str, api_key: str | None) -> ClientConnection:
             max_size=2**24,
             open_timeout=10,
         )
+        return stack.enter_context(socket)
     except InvalidStatus as error:
         raise ChatError(_refusal(url, model, error)) from error
     except (OSError, WebSocketException, TimeoutError) as error:

@@ -149,17 +149,24 @@ def chat(
     ] = o.DEFAULT_URL,
     model: o.ServedModel = None,
     system: o.System = None,
+    temperature: o.ChatTemperature = None,
+    max_tokens: o.ChatMaxTokens = None,
     api_key: o.APIKey = None,
 ) -> None:
     """Talk to a running server."""
     from .chat_client import Conversation
     from .chat_client import chat as converse
 
-    # A model's name has neither a scheme nor a port.
-    is_url = "://" in target or ":" in target
+    is_url = ":" in target  # a model's name has neither a scheme nor a port
     url = target if is_url else o.DEFAULT_URL
     served = model or (None if is_url else target) or "default"
-    converse(lambda: Conversation(url, model=served, api_key=api_key, instructions=system), output())
+
+    def connect() -> Conversation:
+        return Conversation(
+            url, model=served, api_key=api_key, instructions=system, temperature=temperature, max_tokens=max_tokens
+        )
+
+    converse(connect, output())
 
 
 @app.command()

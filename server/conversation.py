@@ -118,7 +118,7 @@ class Conversation:
             if known is item:
                 return previous
             previous = known.id
-        return None
+        return None  # it was deleted
 
     def remove(self, item: Item) -> None:
         self._items.remove(item)

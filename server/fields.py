@@ -100,6 +100,13 @@ class Fields:
         value = self._typed(key, dict, "an object")
         return None if value is None else Fields(value, self.name(key))
 
+    def required(self, key: str, contents: str) -> Fields:
+        """A child that must be there; `contents` says what belongs into it."""
+        child = self.child(key)
+        if child is None:
+            self.refuse(key, f"is missing; send an object with {contents}.")
+        return child
+
     def each(self, key: str) -> list[Fields]:
         """A list of objects; absent is empty."""
         out = []

@@ -108,6 +108,10 @@ Concurrency = Annotated[
 MaxTokens = Annotated[int, _option("max-tokens", "Most tokens of one reply.", min=1)]
 Limit = Annotated[int | None, _option("limit", "Use only so many prompts, spread over their categories.", min=1)]
 Turns = Annotated[Literal["first", "all"], _option("turns", "Ask only the first turn of a prompt, or all of them.")]
+ChatTemperature = Annotated[
+    float | None, _option("temperature", "Sampling temperature; 0 is greedy. Default: the server's.", min=0.0)
+]
+ChatMaxTokens = Annotated[int | None, _option("max-tokens", "Most tokens of one reply.", min=1)]
 ServedModel = Annotated[
     str | None, _option("model", "Model to ask for; default: the first the server lists.", variable="PACELINE_MODEL_ID")
 ]

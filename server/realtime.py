@@ -21,6 +21,7 @@ from .generation import Generation
 from .openai import refuse_when_draining, require_model
 from .outbox import Outbox
 from .session import Abort, Begin, Output, Send, Session
+from .tasks import cancel_all
 
 SUBPROTOCOL = "realtime"
 _GOING_AWAY = (1001, "The server is shutting down; connect again in a moment.")
@@ -98,9 +99,7 @@ class _Connection:
         finally:
             for generation in self._generations.values():
                 generation.abort()
-            for task in (*tasks, *self._replies):
-                task.cancel()
-            await asyncio.gather(*tasks, *self._replies, return_exceptions=True)
+            await cancel_all((*tasks, *self._replies))
         if close is not None:
             try:
                 async with asyncio.timeout(_CLOSE_PATIENCE_S):

@@ -147,7 +147,7 @@ class Session:
     # Client events
 
     def _session_update(self, fields: Fields) -> list[Output]:
-        session = _required(fields, "session", "the settings to change")
+        session = fields.required("session", "the settings to change")
         session.choice("type", ("realtime",))
         if session.string("model") not in (None, self._model, "default"):
             session.refuse("model", f"cannot change within a session; it is {self._model!r}.")
@@ -158,7 +158,7 @@ class Session:
         return self._send({"type": "session.updated", "session": self._session_body()})
 
     def _item_create(self, fields: Fields) -> list[Output]:
-        item = read_item(_required(fields, "item", "type, role and content"), self._new_id("item"))
+        item = read_item(fields.required("item", "type, role and content"), self._new_id("item"))
         before = self._conversation.add(item, fields.string("previous_item_id"))
         kinds = ("conversation.item.added", "conversation.item.done")
         return self._send(*({"type": kind, "previous_item_id": before, "item": item.body()} for kind in kinds))
@@ -180,18 +180,19 @@ class Session:
         if asked.boolean("x_resume"):
             raise not_supported("response.x_resume", "Resuming a response")
         in_conversation = asked.choice("conversation", ("auto", "none")) != "none"
+        parameters, metadata = read_settings(asked, self._limits, self._parameters), read_metadata(asked)
         self._require_room(in_conversation)
         messages = self._context(asked)
         response = Response(
             id=self._new_id("resp"),
             item=Item(self._new_id("item"), "assistant", "", "in_progress"),
             conversation_id=self._conversation_id if in_conversation else None,
-            parameters=read_settings(asked, self._limits, self._parameters),
-            metadata=read_metadata(asked),
+            parameters=parameters,
+            metadata=metadata,
             client_event=fields.string("event_id"),
         )
         self._responses[response.id] = response
-        return [Begin(response.id, messages, response.parameters)]
+        return [Begin(response.id, messages, parameters)]
 
     def _response_cancel(self, fields: Fields) -> list[Output]:
         wanted = fields.string("response_id")
@@ -289,13 +290,6 @@ class Session:
             "seed": parameters.seed,
             "speculation": {"mode": parameters.speculation.mode, "max_nodes": parameters.speculation.max_nodes},
         }
-
-
-def _required(fields: Fields, key: str, contents: str) -> Fields:
-    child = fields.child(key)
-    if child is None:
-        fields.refuse(key, f"is missing; send an object with {contents}.")
-    return child
 
 
 def _failure(message: str) -> JsonObject:

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from .fields import JsonObject
+from .tasks import cancel_all
 
 T = TypeVar("T")
 
@@ -36,9 +37,7 @@ async def while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T |
         await asyncio.wait((task, watch), return_when=asyncio.FIRST_COMPLETED)
         return task.result() if task.done() else None
     finally:
-        watch.cancel()
-        task.cancel()
-        await asyncio.gather(task, watch, return_exceptions=True)
+        await cancel_all((task, watch))
 
 
 class EventStream(Response):

@@ -108,12 +108,14 @@ class Streams:
     def open(self, requests: Sequence[Request]) -> Stream:
         """Submits `requests` as one reply: all of them, or, when the engine refuses one, none.
 
-        Raises RequestError (over the context) or OverloadedError (queue full).
+        Raises RequestError (over the context) or OverloadedError (queue full), ValueError for an id that is in use.
         """
         self._event_loop = asyncio.get_running_loop()
         stream = Stream(self)
         try:
             for request in requests:
+                if request.id in self._open:
+                    raise ValueError(f"a request {request.id!r} is running")
                 self.loop.submit(request)
                 stream.add(request.id)
                 self._open[request.id] = stream

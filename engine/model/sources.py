@@ -9,8 +9,8 @@ from pathlib import Path
 from paceline.engine.errors import ModelError
 
 from .default_model import DEFAULT_MODEL, fetch_default
+from .files import Report, quiet
 from .hub import fetch_from_hub
-from .progress import Report, quiet
 
 __all__ = ["DEFAULT_MODEL", "Report", "default_cache", "quiet", "resolve"]
 

@@ -184,12 +184,10 @@ def scripted() -> Iterator[Scripted]:
 def test_hostile_text_stays_text(tab: Tab, scripted: Scripted) -> None:
     attack = "<script>window.owned = 1</script><img src=x onerror='window.owned = 1'><b>\n\n  bold\t</b>&lt;"
     scripted.model = f"model {attack}"
-    scripted.reply = lambda connection, event: complete(
-        connection, *[attack[i : i + 7] for i in range(0, len(attack), 7)]
-    )
+    scripted.reply = lambda connection, event: complete(connection, attack, attack)  # as a lone token and as a run
     page = tab.open(scripted.url)
     tab.ask(attack)
-    assert tab.finish() == attack
+    assert tab.finish() == attack * 2
     assert page.locator(".turn.user .text").text_content() == attack
     assert page.text_content("#chip") == scripted.model
 

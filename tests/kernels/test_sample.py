@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from typing import Any
 
 import numpy as np
 import pytest
@@ -83,7 +84,10 @@ def test_noise_is_the_formula_whichever_ids_are_asked(tokens: list[int], positio
 
 
 def test_noise_follows_the_gumbel_law_and_stays_within_its_bounds() -> None:
+    """The ends are compared exactly: there u is so close to 0 or 1 that how it is rounded shows."""
     noise = gumbel(np.arange(400_000), position=3, seed=11)
+    for token in (int(noise.argmin()), int(noise.argmax())):
+        assert noise[token] == pytest.approx(noise_scalar(token, 3, 11), rel=1e-6)
     assert stats.kstest(noise[::4], "gumbel_r").pvalue > 1e-4  # one word of each block
     assert stats.kstest(noise, "gumbel_r").pvalue > 1e-4
     assert noise.min() > -2.86
@@ -92,7 +96,7 @@ def test_noise_follows_the_gumbel_law_and_stays_within_its_bounds() -> None:
 
 @settings(max_examples=60)
 @given(
-    vocab=st.sampled_from([1, 2, 3, 8, 63, 1001, 5000]),
+    vocab=st.sampled_from([1, 2, 3, 8, 63, 1001]),
     temperature=st.sampled_from([0.05, 0.3, 1.0, 2.0, 5.0]),
     spread=st.sampled_from([0.01, 1.0, 8.0, 500.0]),
     top_k=st.sampled_from([0, 0, 1, 2, 7, 10_000]),
@@ -112,9 +116,7 @@ def test_equals_the_argmax_over_the_whole_vocabulary(
     position: int,
     seed: int,
 ) -> None:
-    """The contract's formula with no shortcut: every kept token's logit / T plus noise; a few masked tokens are among
-    them, and a few ties.
-    """
+    """The contract's formula with no shortcut: every kept token's logit / T plus noise. Some are masked, some tie."""
     random = np.random.default_rng([vocab, position])
     logits = (random.standard_normal(vocab) * spread).astype(np.float32)
     logits[vocab // 2 :][::3] = logits[vocab // 2 :][0]
@@ -141,7 +143,7 @@ def test_token_far_below_the_best_still_wins_where_its_noise_says_so(ops: Ops) -
 
 
 LOGITS = [0.3, -1.0, 1.2, 0.3, -0.2, 2.0, -3.0, 0.9]
-FILTERS = {
+FILTERS: dict[str, dict[str, Any]] = {
     "plain": {},
     "top_k": {"top_k": 4},
     "top_p": {"top_p": 0.8},
@@ -173,7 +175,7 @@ def test_samples_follow_the_softmax_and_successive_ones_are_independent(ops: Ops
     assert stats.chi2_contingency(pairs[np.ix_(common, common)]).pvalue > 1e-4
 
 
-@pytest.mark.parametrize("name", FILTERS.keys() - {"plain"})
+@pytest.mark.parametrize("name", [name for name in FILTERS if name != "plain"])
 def test_samples_follow_the_filtered_softmax(ops: Ops, name: str) -> None:
     check_distribution(ops, name, 4_000, seed=LAST_SEED)
 
@@ -217,6 +219,12 @@ def test_greedy_ties_go_to_the_lower_id(ops: Ops, batch_mate: Draw) -> None:
     assert ops.sample(logits, [Draw(9, 9, 0.0), batch_mate])[0] == 20
 
 
+@pytest.mark.parametrize("filters", [{}, {"top_k": 20}, {"top_p": 0.7}, {"min_p": 0.5}], ids=str)
+def test_ties_of_the_noisy_sums_go_to_the_lower_id(ops: Ops, filters: dict[str, Any]) -> None:
+    """Next to logits / T of 2e9 the noise is lost in the rounding: every sum is the same."""
+    assert ops.sample(torch.full((1, 37), 1e8), [Draw(9, 9, 0.05, **filters)]) == [0]
+
+
 def test_top_k_ties_keep_the_lower_ids(ops: Ops) -> None:
     logits = torch.tensor([[0.0, 1.0, 0.0, 0.0, 1.0, 0.0]])
     drawn = {ops.sample(logits, [Draw(3, position, 1.0, top_k=4)])[0] for position in range(200)}
@@ -229,9 +237,9 @@ def test_top_p_ties_keep_the_lower_ids(ops: Ops) -> None:
 
 
 @pytest.mark.parametrize("filters", [{"top_k": 1}, {"top_p": 1e-12}, {"min_p": 1.0}])
-def test_narrowest_filters_leave_the_likeliest(ops: Ops, rng: torch.Generator, filters: dict[str, float]) -> None:
+def test_narrowest_filters_leave_the_likeliest(ops: Ops, rng: torch.Generator, filters: dict[str, Any]) -> None:
     logits = torch.randn(20, 99, generator=rng)
-    draws = [Draw(8, position, 5.0, **filters) for position in range(20)]  # type: ignore[arg-type]
+    draws = [Draw(8, position, 5.0, **filters) for position in range(20)]
     assert ops.sample(logits, draws) == logits.argmax(dim=-1).tolist()
 
 
@@ -239,7 +247,7 @@ def test_masked_tokens_never_come_and_huge_logits_win(ops: Ops) -> None:
     logits = torch.full((1, 40), -torch.inf)
     logits[0, 33] = -1e4
     for filters in ({}, {"top_k": 5}, {"top_p": 0.99}, {"min_p": 0.01}):
-        assert ops.sample(logits, [Draw(0, 1, 5.0, **filters)]) == [33]  # type: ignore[arg-type]
+        assert ops.sample(logits, [Draw(0, 1, 5.0, **filters)]) == [33]
     logits[0] = 0.0
     logits[0, 17] = 1e4
     assert ops.sample(logits, [Draw(0, 1, 5.0)]) == [17]

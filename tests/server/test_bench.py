@@ -102,10 +102,12 @@ def test_a_server_without_usage_is_said_to_be_one(prompts: Path) -> None:
     assert "tokens are counted as chunks" in text
 
 
-def test_a_foreign_table_is_refused_before_anything_is_asked(prompts: Path, tmp_path: Path) -> None:
+def test_files_that_cannot_be_used_are_refused_before_anything_is_asked(prompts: Path, tmp_path: Path) -> None:
     table = tmp_path / "other.csv"
     table.write_text("x,y\n1,2\n")
     behaviour = Behaviour()
     with pytest.raises(ConfigError, match="other columns"):
         bench(behaviour, prompts, csv=table)
+    with pytest.raises(ConfigError, match="cannot be written"):
+        bench(behaviour, prompts, json=table / "in-a-file.json")
     assert behaviour.requests == []

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import statistics
 import subprocess
 from pathlib import Path
@@ -20,7 +21,8 @@ from paceline.server.bench_report import (
     percentile,
     provenance,
     quantiles_ms,
-    summary_table,
+    times_table,
+    totals_table,
     write_json,
 )
 
@@ -69,12 +71,16 @@ def test_summary_counts_failures_apart_and_weights_acceptance_by_steps() -> None
 
 
 def test_table_holds_every_run() -> None:
-    console = Console(width=200, file=io.StringIO(), record=True)
+    console = Console(width=80, file=io.StringIO(), record=True)
     empty = Summary.of([Reply(error="no")], speculation="", concurrency=4, wall_s=1.0)
-    console.print(summary_table([Summary.of(replies(), speculation="auto", concurrency=2, wall_s=2.0), empty]))
+    runs = [Summary.of(replies(), speculation="auto", concurrency=2, wall_s=2.0), empty]
+    console.print(totals_table(runs))
+    console.print(times_table(runs))
     text = console.export_text()
-    assert "100.0 / 100.0 / 100.0 / 100.0" in text
-    assert "server's choice" in text
+    assert text.count("(not asked)") == 2
+    assert re.search(r"auto .* 2 .* 2 .* 1 .* 6 .* 3\.0 .* 2\.00", text)
+    assert re.search(r"TPOT .* 100\.0 .* 100\.0 .* 100\.0 .* 100\.0", text)
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_csv_grows_under_one_header_and_refuses_another(tmp_path: Path) -> None:

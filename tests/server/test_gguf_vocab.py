@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from collections.abc import Mapping
 from typing import Any
@@ -60,6 +61,14 @@ def test_sentencepiece_vocabularies_equal_transformers(merges: bool) -> None:
         ids = ours.encode(text).ids
         assert ids == theirs.encode(text, add_special_tokens=False).ids, text
         assert ours.decode(ids) == theirs.decode(ids), text
+
+
+def test_pieces_of_equal_score_are_ranked_as_by_transformers() -> None:
+    metadata = sentencepiece_metadata()
+    metadata["tokenizer.ggml.scores"] = [score // 50 for score in metadata["tokenizer.ggml.scores"]]
+    theirs = json.loads(_oracle(metadata).to_str())["model"]["merges"]
+    ours = json.loads(tokenizer_from_gguf(metadata).to_str())["model"]["merges"]
+    assert ours == [merge for merge in theirs if "".join(merge) not in ("<s>", "</s>", "<unk>")]
 
 
 def test_smollm_splits_digits_before_the_pattern() -> None:

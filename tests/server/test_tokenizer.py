@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tokenizers import AddedToken
 from vocabularies import (
     TEXTS,
     byte_level_metadata,
@@ -121,6 +122,16 @@ def test_a_guard_breaks_up_a_name_and_leaves_no_trace(make: Any) -> None:
     for text in TEXTS:  # where there is nothing to break up it changes nothing
         assert tokenizer.encode_rendered(name + text, guard=guard) == tokenizer.encode_rendered(name + text)
     assert tokenizer.encode_rendered("a\ufdd1b", guard="\ufdd1") == tokenizer.encode("ab")
+
+
+def test_a_guard_also_holds_for_names_that_are_looked_for_after_normalisation() -> None:
+    backend = byte_level_tokenizer()._backend
+    backend.add_tokens([AddedToken("<|late|>", special=True, normalized=True)])
+    tokenizer = Tokenizer(backend)
+    late = tokenizer.special_tokens["<|late|>"]
+    assert tokenizer.encode_rendered("a<|late|>") == [*tokenizer.encode("a"), late]
+    ids = tokenizer.encode_rendered("<|late|>a<\ufdd0|late|>", guard="\ufdd0")
+    assert ids == [late, *tokenizer.encode("a<|late|>")]
 
 
 def test_no_bos_is_added_to_a_rendered_template() -> None:

@@ -5,6 +5,7 @@ Nothing here imports transformers until a reference is asked for: it takes secon
 
 from __future__ import annotations
 
+import importlib
 import json
 import warnings
 from collections.abc import Iterator, Sequence
@@ -20,8 +21,8 @@ from paceline.engine.model.config import ModelConfig, from_hf, rope_inv_freq
 from paceline.engine.model.weights import ModelWeights, expected_tensors
 
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|pad|>")
-MERGES = tuple(
-    tuple(merge.split(" "))
+MERGES: tuple[tuple[str, str], ...] = tuple(
+    (merge.split(" ")[0], merge.split(" ")[1])
     for merge in (
         *("Ġ t", "h e", "Ġt he", "i n", "e r", "a n", "o n", "r e", "Ġ a", "a t", "Ġ s", "o r", "e n", "i s"),
         *("Ġ w", "l l", "o u", "in g", "Ġa n", "Ġan d", "e s", "Ġ o", "Ġo f", "e d", "Ġ b", "Ġ c", "i t", "Ġ in"),
@@ -198,9 +199,9 @@ def write_gguf(folder: Path, path: Path, kind: str = "F32") -> Path:
                 halves = values.reshape(heads, 2, config.head_dim // 2, *values.shape[1:])
                 values = halves.swapaxes(1, 2).reshape(values.shape)
         qtype = gguf.GGMLQuantizationType[kind if values.ndim == 2 else "F32"]
-        writer.add_tensor(
-            names.get_name(name, try_suffixes=(".weight", ".bias")), quantize(values, qtype), raw_dtype=qtype
-        )
+        gguf_name = names.get_name(name, try_suffixes=(".weight", ".bias"))
+        assert gguf_name is not None, name
+        writer.add_tensor(gguf_name, quantize(values, qtype), raw_dtype=qtype)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -218,8 +219,7 @@ def reference_library() -> Iterator[Any]:
     """transformers, quiet: its own warnings are not ours to fix."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        import transformers
-
+        transformers: Any = importlib.import_module("transformers")
         transformers.logging.set_verbosity_error()
         transformers.logging.disable_progress_bar()
         yield transformers

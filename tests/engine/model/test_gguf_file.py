@@ -73,11 +73,10 @@ def test_a_damaged_index_is_made_again(copy: Path, tmp_path: Path, damage: str) 
     GGUFFile(copy, tmp_path)
     path = _index(tmp_path)
     good = path.read_bytes()
-    flipped = bytearray(good)
-    flipped[len(good) // 2] ^= 1
+    flipped = good.replace(b'"llama.context_length":256', b'"llama.context_length":257')
     older = good.replace(b'"key":[1,', b'"key":[0,')
-    path.write_bytes({"truncate": good[:-9], "flip": bytes(flipped), "empty": b"", "older version": older}[damage])
-    assert GGUFFile(copy, tmp_path).metadata["general.name"] == "tiny"
+    path.write_bytes({"truncate": good[:-9], "flip": flipped, "empty": b"", "older version": older}[damage])
+    assert GGUFFile(copy, tmp_path).metadata["llama.context_length"] == 256
     assert _index(tmp_path).read_bytes() == good
     assert json.loads(good.partition(b"\n")[2])["metadata"]["general.name"] == "tiny"
 
@@ -94,7 +93,7 @@ def test_every_truncation_is_refused(tiny: Path, tmp_path: Path) -> None:
     for length in [4, 8, 20, 100, header // 2, header - 40, header + 10, len(data) // 2, len(data) - 1]:
         cut = tmp_path / f"cut{length}.gguf"
         cut.write_bytes(data[:length])
-        with pytest.raises(ModelError, match=r"truncated|damaged"):
+        with pytest.raises(ModelError, match=f"truncated at {length:,} bytes"):
             GGUFFile(cut, tmp_path / "cache")
 
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import save_file
 from tiny_models import (
-    CHAT_TEMPLATE,
     FAMILIES,
     hf_config,
     load_tensors,
     make_folder,
     reference_library,
     unfuse,
-    write_json,
 )
 
 from paceline.engine.errors import ModelError
@@ -137,40 +133,6 @@ def test_what_is_wrong_with_a_folder(file: str, content: str | None, words: str,
     with pytest.raises(ModelError, match=words) as caught:
         HFCheckpoint(folder)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("generation", "config", "ids"),
-    [
-        ({"eos_token_id": [0, 2]}, {"eos_token_id": 2}, (0, 2)),
-        ({"eos_token_id": 0}, {"eos_token_id": 2}, (0,)),
-        ({}, {"eos_token_id": [2, 3]}, (2, 3)),
-        (None, {"eos_token_id": None}, (2,)),  # the tokenizer's <|im_end|>, looked up
-    ],
-)
-def test_end_tokens(generation: Any, config: dict[str, Any], ids: tuple[int, ...], tmp_path: Path) -> None:
-    folder = make_folder(tmp_path / "tiny", "llama2", **config)
-    if generation is not None:
-        write_json(folder / "generation_config.json", generation)
-    assert HFCheckpoint(folder).text.eos_ids == ids
-
-
-def test_chat_template_sources(tmp_path: Path) -> None:
-    folder = make_folder(tmp_path / "tiny", "llama2")
-    assert HFCheckpoint(folder).text.chat_template == CHAT_TEMPLATE
-    path = folder / "tokenizer_config.json"
-    config = json.loads(path.read_text())
-    config["chat_template"] = [{"name": "tool_use", "template": "T"}, {"name": "default", "template": "D"}]
-    config["bos_token"] = {"content": "<|im_start|>", "lstrip": False}
-    write_json(path, config)
-    text = HFCheckpoint(folder).text
-    assert (text.chat_template, text.bos_token, text.eos_token) == ("D", "<|im_start|>", "<|im_end|>")
-    del config["chat_template"]
-    write_json(path, config)
-    write_json(folder / "chat_template.json", {"chat_template": "J"})
-    assert HFCheckpoint(folder).text.chat_template == "J"
-    (folder / "chat_template.jinja").write_text("jinja")
-    assert HFCheckpoint(folder).text.chat_template == "jinja"
 
 
 def test_a_hub_snapshot_is_called_by_its_id(tmp_path: Path) -> None:

@@ -1,0 +1,270 @@
+// Attention of new rows over the paged cache. Every row takes its keys in order of position, in tiles of sixteen that
+// start at multiples of sixteen; a tree node's ancestors are gathered to where plain decoding would have put them. So a
+// row's bits do not depend on its neighbours, on the tree, or on the number of threads.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "cache.h"
+#include "layout.h"
+#include "simd.h"
+
+namespace paceline {
+
+constexpr int kQueryTile = 8;  // queries that share one reading of a key tile
+
+struct HalfKv {
+  static F load(const uint8_t* side, int64_t element) {
+    return load_half(reinterpret_cast<const uint16_t*>(side) + element);
+  }
+};
+struct Int8Kv {
+  static F load(const uint8_t* side, int64_t element) {
+    return load_int8(reinterpret_cast<const int8_t*>(side) + element);
+  }
+};
+
+// scores[i][16] = queries[i] . keys of one tile.
+template <class Kv, int N>
+inline void score_tile(const uint8_t* keys, int head_dim, const float* const* queries, float* const* scores) {
+  F even[N], odd[N];
+  for (int i = 0; i < N; ++i) even[i] = odd[i] = zero();
+  for (int d = 0; d < head_dim; d += 2) {
+    const F a = Kv::load(keys, d * kPage), b = Kv::load(keys, (d + 1) * kPage);
+    for (int i = 0; i < N; ++i) {
+      even[i] = fma(set(queries[i][d]), a, even[i]);
+      odd[i] = fma(set(queries[i][d + 1]), b, odd[i]);
+    }
+  }
+  for (int i = 0; i < N; ++i) store(scores[i], add(even[i], odd[i]));
+}
+
+// sums[i][head_dim] += weights[i][16] . values of one tile, positions in order.
+template <class Kv, int N>
+inline void add_values(const uint8_t* values, int head_dim, const float* const* weights, float* const* sums) {
+  for (int d = 0; d < head_dim; d += kLanes) {
+    F total[N];
+    for (int i = 0; i < N; ++i) total[i] = load(sums[i] + d);
+    for (int p = 0; p < kPage; ++p) {
+      const F value = Kv::load(values, p * head_dim + d);
+      for (int i = 0; i < N; ++i) total[i] = fma(set(weights[i][p]), value, total[i]);
+    }
+    for (int i = 0; i < N; ++i) store(sums[i] + d, total[i]);
+  }
+}
+
+template <class Fn>
+inline void by_count(int count, Fn&& fn) {  // fn with a compile-time count of 1 … 8
+  switch (count) {
+    case 1: return fn(std::integral_constant<int, 1>{});
+    case 2: return fn(std::integral_constant<int, 2>{});
+    case 3: return fn(std::integral_constant<int, 3>{});
+    case 4: return fn(std::integral_constant<int, 4>{});
+    case 5: return fn(std::integral_constant<int, 5>{});
+    case 6: return fn(std::integral_constant<int, 6>{});
+    case 7: return fn(std::integral_constant<int, 7>{});
+    default: return fn(std::integral_constant<int, 8>{});
+  }
+}
+
+inline float exp_one(float x) {
+  float lanes[kLanes];
+  store(lanes, exp(set(x)));
+  return lanes[0];
+}
+
+// One layer's attention, shared by all threads of a pass.
+class Attention {
+ public:
+  Attention(const Cache& cache, int layer, int query_heads)
+      : cache_(cache), layer_(layer), query_heads_(query_heads), group_(query_heads / cache.heads) {}
+
+  // floats of one partial result: the weighted sum, the largest score, the sum of weights
+  int64_t partial_size() const { return cache_.head_dim + 2; }
+
+  struct Scratch {  // of one thread
+    std::vector<float> scores, sums, weights;
+    std::vector<uint8_t> tile;
+    std::vector<const float*> queries;
+  };
+
+  // queries: row r's head h at q + r * stride + h * D, scaled. Results go to `out` [R, Hq * D] where a row has one
+  // chunk, else to `partials`.
+  void run(const Layout& layout, const Task& task, int head, const float* q, int64_t stride, float* out,
+           float* partials, Scratch& scratch) const {
+    if (cache_.format == KvFormat::f16) {
+      run<HalfKv>(layout, task, head, q, stride, out, partials, scratch);
+    } else {
+      run<Int8Kv>(layout, task, head, q, stride, out, partials, scratch);
+    }
+  }
+
+  // Merge the chunks of one row and query head, in order.
+  void merge(const Layout& layout, int64_t row, int head, const float* partials, float* out) const {
+    const int64_t chunks = layout.chunks(row), d_size = cache_.head_dim;
+    if (chunks == 1) return;
+    const auto part = [&](int64_t chunk) { return partial(partials, layout.first_partial(row) + chunk, head); };
+    float largest = -std::numeric_limits<float>::infinity(), weight = 0;
+    for (int64_t c = 0; c < chunks; ++c) largest = std::max(largest, part(c)[d_size]);
+    float* target = out + row * query_heads_ * d_size + head * d_size;
+    std::fill(target, target + d_size, 0.0f);
+    for (int64_t c = 0; c < chunks; ++c) {
+      const float factor = exp_one(part(c)[d_size] - largest);
+      weight += part(c)[d_size + 1] * factor;
+      for (int64_t d = 0; d < d_size; d += kLanes)
+        store(target + d, fma(load(part(c) + d), set(factor), load(target + d)));
+    }
+    for (int64_t d = 0; d < d_size; d += kLanes) store(target + d, div(load(target + d), set(weight)));
+  }
+
+ private:
+  float* partial(float* partials, int64_t index, int head) const {
+    return partials + (index * query_heads_ + head) * partial_size();
+  }
+  const float* partial(const float* partials, int64_t index, int head) const {
+    return partials + (index * query_heads_ + head) * partial_size();
+  }
+
+  template <class Kv>
+  void run(const Layout& layout, const Task& task, int head, const float* q, int64_t stride, float* out,
+           float* partials, Scratch& s) const {
+    const int64_t rows = task.end - task.begin, d_size = cache_.head_dim;
+    const int count = static_cast<int>(rows) * group_;
+    const int64_t first = task.chunk * kChunk;
+    int64_t longest = 0;
+    for (int64_t r = task.begin; r < task.end; ++r) longest = std::max(longest, layout.length(r));
+    const int64_t last = std::min(first + kChunk, longest);
+    s.scores.resize(static_cast<size_t>(count) * kChunk);
+    s.sums.assign(static_cast<size_t>(count) * d_size, 0.0f);
+    s.tile.resize(cache_.side_bytes());
+    s.queries.resize(count);
+    for (int i = 0; i < count; ++i)
+      s.queries[i] = q + (task.begin + i / group_) * stride + (head * group_ + i % group_) * d_size;
+
+    for (int64_t p = first; p < last; p += kPage)
+      for_tiles<Side::keys>(layout, task, head, p, s, [&](const uint8_t* keys, int begin, int end) {
+        score<Kv>(keys, begin, end, p - first, s);
+      });
+
+    for (int i = 0; i < count; ++i) {
+      const int64_t row = task.begin + i / group_;
+      const int query_head = head * group_ + i % group_;
+      float* scores = s.scores.data() + static_cast<int64_t>(i) * kChunk;
+      const int64_t seen = std::clamp<int64_t>(layout.length(row) - first, 0, last - first);
+      const auto [largest, weight] = soften(scores, seen, last - first);
+      if (seen > 0 && layout.chunks(row) > 1) {
+        float* target = partial(partials, layout.first_partial(row) + task.chunk, query_head);
+        target[d_size] = largest;
+        target[d_size + 1] = weight;
+      }
+      s.weights.resize(count);
+      s.weights[i] = weight;
+    }
+
+    for (int64_t p = first; p < last; p += kPage)
+      for_tiles<Side::values>(layout, task, head, p, s, [&](const uint8_t* values, int begin, int end) {
+        accumulate<Kv>(values, begin, end, p - first, s);
+      });
+
+    for (int i = 0; i < count; ++i) {
+      const int64_t row = task.begin + i / group_;
+      if (task.chunk >= layout.chunks(row)) continue;
+      const int query_head = head * group_ + i % group_;
+      const float* sums = s.sums.data() + i * d_size;
+      if (layout.chunks(row) > 1) {
+        std::copy(sums, sums + d_size, partial(partials, layout.first_partial(row) + task.chunk, query_head));
+      } else {
+        float* target = out + row * query_heads_ * d_size + query_head * d_size;
+        for (int64_t d = 0; d < d_size; d += kLanes) store(target + d, div(load(sums + d), set(s.weights[i])));
+      }
+    }
+  }
+
+  enum class Side { keys, values };
+
+  // Calls fn(tile, first query, last query) for the tile at position p: once where all rows share it, else row by row.
+  template <Side side, class Fn>
+  void for_tiles(const Layout& layout, const Task& task, int head, int64_t p, Scratch& s, Fn&& fn) const {
+    const int64_t tile = p / kPage;
+    if (layout.shared(task.sequence, tile)) {
+      const int64_t block = layout.block(task.sequence, tile);
+      fn(side == Side::keys ? cache_.keys(layer_, block, head) : cache_.values(layer_, block, head), 0,
+         static_cast<int>(task.end - task.begin) * group_);
+      return;
+    }
+    for (int64_t r = task.begin; r < task.end; ++r) {
+      const int64_t end = std::min(p + kPage, layout.length(r));
+      if (end <= p) continue;
+      std::fill(s.tile.begin(), s.tile.end(), 0);
+      for (int64_t position = p; position < end; ++position) {
+        const int64_t slot = layout.slot(task.sequence, r, position);
+        const int64_t block = layout.block(task.sequence, slot / kPage);
+        if constexpr (side == Side::keys) {
+          cache_.copy_key(cache_.keys(layer_, block, head), slot % kPage, s.tile.data(), position - p);
+        } else {
+          cache_.copy_value(cache_.values(layer_, block, head), slot % kPage, s.tile.data(), position - p);
+        }
+      }
+      const int begin = static_cast<int>(r - task.begin) * group_;
+      fn(s.tile.data(), begin, begin + group_);
+    }
+  }
+
+  template <class Kv>
+  void score(const uint8_t* keys, int begin, int end, int64_t at, Scratch& s) const {
+    for (int i = begin; i < end; i += kQueryTile) {
+      float* scores[kQueryTile];
+      const int n = std::min(kQueryTile, end - i);
+      for (int j = 0; j < n; ++j) scores[j] = s.scores.data() + static_cast<int64_t>(i + j) * kChunk + at;
+      by_count(n, [&](auto N) { score_tile<Kv, N>(keys, cache_.head_dim, s.queries.data() + i, scores); });
+      if constexpr (std::is_same_v<Kv, Int8Kv>) {
+        const F scale = load(cache_.scales(keys));
+        for (int j = 0; j < n; ++j) store(scores[j], mul(load(scores[j]), scale));
+      }
+    }
+  }
+
+  template <class Kv>
+  void accumulate(const uint8_t* values, int begin, int end, int64_t at, Scratch& s) const {
+    for (int i = begin; i < end; i += kQueryTile) {
+      float *sums[kQueryTile], *weights[kQueryTile];
+      const int n = std::min(kQueryTile, end - i);
+      for (int j = 0; j < n; ++j) {
+        sums[j] = s.sums.data() + static_cast<int64_t>(i + j) * cache_.head_dim;
+        weights[j] = s.scores.data() + static_cast<int64_t>(i + j) * kChunk + at;
+        if constexpr (std::is_same_v<Kv, Int8Kv>)
+          store(weights[j], mul(load(weights[j]), load(cache_.scales(values))));
+      }
+      by_count(n, [&](auto N) { add_values<Kv, N>(values, cache_.head_dim, weights, sums); });
+    }
+  }
+
+  // Scores [size] to weights e^(score - largest), those from `seen` on to zero. Returns (largest, sum of weights).
+  static std::pair<float, float> soften(float* scores, int64_t seen, int64_t size) {
+    const F lowest = set(-std::numeric_limits<float>::infinity());
+    F high = lowest, total = zero();
+    for (int64_t p = 0; p < seen; p += kLanes) {
+      const F x = first_lanes(load(scores + p), static_cast<int>(std::min<int64_t>(seen - p, kLanes)), lowest);
+      high = max(high, x);
+    }
+    const float largest = max_lane(high);
+    for (int64_t p = 0; p < size; p += kLanes) {
+      const int valid = static_cast<int>(std::clamp<int64_t>(seen - p, 0, kLanes));
+      const F weight = valid ? first_lanes(exp(sub(load(scores + p), set(largest))), valid, zero()) : zero();
+      store(scores + p, weight);
+      total = add(total, weight);
+    }
+    return {largest, sum(total)};
+  }
+
+  const Cache& cache_;
+  const int layer_, query_heads_, group_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,131 @@
+// The paged cache in the layout attention reads: by layer, block and key head, keys with sixteen positions side by side,
+// values with a position's channels side by side.
+//
+//   keys   [D][16]      values [16][D]      (f16, or int8 with one float scale per position)
+#pragma once
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <new>
+#include <stdexcept>
+#include <vector>
+
+#include "half.h"
+#include "simd.h"
+
+namespace paceline {
+
+constexpr int kPage = 16;  // slots of a block
+
+enum class KvFormat : int { f16 = 0, int8 = 1 };
+
+class Cache {
+ public:
+  Cache(KvFormat format, int layers, int64_t blocks, int heads, int head_dim)
+      : format(format), layers(layers), blocks(blocks), heads(heads), head_dim(head_dim) {
+    if (layers < 1 || blocks < 1 || heads < 1 || head_dim < kLanes || head_dim % kLanes)
+      throw std::invalid_argument("a cache needs layers, blocks, heads, and a head size that is a multiple of 16");
+    // Fresh pages are zero and take no memory until they are written.
+    bytes_ = static_cast<size_t>(layers) * blocks * block_bytes();
+    void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    data_ = static_cast<uint8_t*>(memory);
+  }
+  ~Cache() { munmap(data_, bytes_); }
+  Cache(const Cache&) = delete;
+  Cache& operator=(const Cache&) = delete;
+
+  size_t element_bytes() const { return format == KvFormat::f16 ? 2 : 1; }
+  size_t side_bytes() const {  // keys or values of one head in one block
+    return kPage * (head_dim * element_bytes() + (format == KvFormat::int8 ? sizeof(float) : 0));
+  }
+  size_t block_bytes() const { return 2 * heads * side_bytes(); }
+
+  uint8_t* keys(int layer, int64_t block, int head) const {
+    return data_ + ((static_cast<size_t>(layer) * blocks + block) * heads + head) * 2 * side_bytes();
+  }
+  uint8_t* values(int layer, int64_t block, int head) const { return keys(layer, block, head) + side_bytes(); }
+  // int8: the scales of a side's sixteen positions follow its elements.
+  float* scales(uint8_t* side) const { return reinterpret_cast<float*>(side + kPage * head_dim); }
+  const float* scales(const uint8_t* side) const {
+    return reinterpret_cast<const float*>(side + kPage * head_dim);
+  }
+
+  void store(int layer, int64_t slot, int head, const float* key, const float* value) const {
+    const int64_t block = slot / kPage, at = slot % kPage;
+    put(keys(layer, block, head), at, kPage, 1, key);
+    put(values(layer, block, head), at, 1, head_dim, value);
+  }
+
+  // Copy one slot to another place: within the cache, or to a tile of the same layout.
+  void copy_key(const uint8_t* from, int64_t at, uint8_t* to, int64_t target) const {
+    copy(from, at, to, target, kPage, 1);
+  }
+  void copy_value(const uint8_t* from, int64_t at, uint8_t* to, int64_t target) const {
+    copy(from, at, to, target, 1, head_dim);
+  }
+
+  // Slot source[i] to slot target[i] in every layer; everything is read before anything is written.
+  void move(const int64_t* source, const int64_t* target, int64_t count) const {
+    const int64_t tiles = (count + kPage - 1) / kPage;
+    std::vector<uint8_t> held(static_cast<size_t>(tiles) * 2 * side_bytes());
+    const auto tile = [&](int64_t i, int side) { return held.data() + (i / kPage * 2 + side) * side_bytes(); };
+    for (int layer = 0; layer < layers; ++layer) {
+      for (int head = 0; head < heads; ++head) {
+        for (int64_t i = 0; i < count; ++i) {
+          copy_key(keys(layer, source[i] / kPage, head), source[i] % kPage, tile(i, 0), i % kPage);
+          copy_value(values(layer, source[i] / kPage, head), source[i] % kPage, tile(i, 1), i % kPage);
+        }
+        for (int64_t i = 0; i < count; ++i) {
+          copy_key(tile(i, 0), i % kPage, keys(layer, target[i] / kPage, head), target[i] % kPage);
+          copy_value(tile(i, 1), i % kPage, values(layer, target[i] / kPage, head), target[i] % kPage);
+        }
+      }
+    }
+  }
+
+  const KvFormat format;
+  const int layers;
+  const int64_t blocks;
+  const int heads, head_dim;
+
+ private:
+  // Channel d of position `at` lies at element d * channel + at * position.
+  void put(uint8_t* side, int64_t at, int64_t channel, int64_t position, const float* x) const {
+    if (format == KvFormat::f16) {
+      auto* out = reinterpret_cast<uint16_t*>(side) + at * position;
+      for (int d = 0; d < head_dim; d += kLanes) {
+        uint16_t halves[kLanes];
+        store_half(halves, min(max(load(x + d), set(-65504.0f)), set(65504.0f)));
+        for (int i = 0; i < kLanes; ++i) out[(d + i) * channel] = halves[i];
+      }
+      return;
+    }
+    float largest = 0;
+    for (int d = 0; d < head_dim; ++d) largest = std::max(largest, std::fabs(x[d]));
+    const float inverse = largest > 0 ? 127.0f / largest : 0.0f;
+    scales(side)[at] = largest / 127.0f;
+    auto* out = reinterpret_cast<int8_t*>(side) + at * position;
+    for (int d = 0; d < head_dim; ++d)
+      out[d * channel] = static_cast<int8_t>(std::min(std::nearbyintf(x[d] * inverse), 127.0f));
+  }
+
+  void copy(const uint8_t* from, int64_t at, uint8_t* to, int64_t target, int64_t channel, int64_t position) const {
+    if (format == KvFormat::f16) {
+      const auto* source = reinterpret_cast<const uint16_t*>(from) + at * position;
+      auto* out = reinterpret_cast<uint16_t*>(to) + target * position;
+      for (int d = 0; d < head_dim; ++d) out[d * channel] = source[d * channel];
+      return;
+    }
+    for (int d = 0; d < head_dim; ++d) to[d * channel + target * position] = from[d * channel + at * position];
+    scales(to)[target] = scales(from)[at];
+  }
+
+  uint8_t* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+}  // namespace paceline

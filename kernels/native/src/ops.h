@@ -1,0 +1,225 @@
+// The ops of a pass. Each is recorded once and run many times, by all threads together: run(pass, thread) does this
+// thread's part and ends with a barrier if others read what it wrote.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "activations.h"
+#include "attention.h"
+#include "cache.h"
+#include "layout.h"
+#include "linear.h"
+#include "pack.h"
+#include "pool.h"
+
+namespace paceline {
+
+struct Value {  // an activation: [rows, width] float32
+  int width;
+  bool sampled;  // rows are the sampled ones
+  std::vector<float> data;
+};
+
+// Scratch of one thread, kept between passes.
+struct ThreadScratch {
+  Activations activations;
+  Attention::Scratch attention;
+};
+
+struct Pass {
+  Layout layout;
+  Pool& pool;
+  std::vector<Value>& values;
+  std::vector<ThreadScratch> scratch;
+  Activations shared;  // where rows are prepared by all threads together
+  std::vector<float> partials;
+
+  Pass(Pool& pool, std::vector<Value>& values) : pool(pool), values(values), scratch(pool.threads()) {}
+
+  const Batch& batch() const { return layout.batch(); }
+  int64_t rows(const Value& v) const { return v.sampled ? batch().sampled_rows : batch().rows; }
+  float* data(int value) { return values[value].data.data(); }
+};
+
+class Op {
+ public:
+  virtual ~Op() = default;
+  virtual void begin(Pass&) {}  // on the caller's thread, before the pass starts
+  virtual void run(Pass& pass, int thread) = 0;
+};
+
+struct NormParameters {
+  std::vector<float> weight;
+  float eps;
+};
+
+class EmbedOp : public Op {
+ public:
+  EmbedOp(std::shared_ptr<Weight> table, int out) : table_(std::move(table)), out_(out) {}
+  void run(Pass& pass, int thread) override {
+    const Share share(pass.batch().rows, thread, pass.pool.threads());
+    for (int64_t r = share.begin; r < share.end; ++r)
+      weight_row(*table_, static_cast<int>(pass.batch().ids[r]), pass.data(out_) + r * table_->inputs);
+    pass.pool.barrier();
+  }
+
+ private:
+  std::shared_ptr<Weight> table_;
+  int out_;
+};
+
+class SelectOp : public Op {
+ public:
+  SelectOp(int in, int out) : in_(in), out_(out) {}
+  void run(Pass& pass, int thread) override {
+    const int64_t width = pass.values[in_].width;
+    const Share share(pass.batch().sampled_rows, thread, pass.pool.threads());
+    for (int64_t i = share.begin; i < share.end; ++i)
+      std::copy_n(pass.data(in_) + pass.batch().sampled[i] * width, width, pass.data(out_) + i * width);
+    pass.pool.barrier();
+  }
+
+ private:
+  int in_, out_;
+};
+
+class LinearOp : public Op {
+ public:
+  LinearOp(int in, std::shared_ptr<Weight> weight, std::optional<NormParameters> norm, int residual, bool gate, int out)
+      : in_(in), residual_(residual), out_(out), gate_(gate), weight_(std::move(weight)), norm_(std::move(norm)) {}
+
+  void begin(Pass& pass) override {
+    const int64_t rows = pass.rows(pass.values[in_]);
+    if (alone(rows)) {
+      for (auto& scratch : pass.scratch) scratch.activations.reserve(kAlone, weight_->inputs);
+    } else {
+      pass.shared.reserve(static_cast<int>(rows), weight_->inputs);
+    }
+  }
+
+  void run(Pass& pass, int thread) override {
+    const int64_t rows = pass.rows(pass.values[in_]);
+    const int threads = pass.pool.threads();
+    Activations& x = alone(rows) ? pass.scratch[thread].activations : pass.shared;
+    // A few rows are prepared by every thread for itself: cheaper than meeting at a barrier.
+    const Share mine = alone(rows) ? Share(rows, 0, 1) : Share(rows, thread, threads);
+    if (alone(rows) || thread == 0) x.reserve(static_cast<int>(rows), weight_->inputs);
+    if (!alone(rows)) pass.pool.barrier();
+    for (int64_t r = mine.begin; r < mine.end; ++r) {
+      put_row(x, r, pass.data(in_) + r * weight_->inputs, norm_ ? norm_->weight.data() : nullptr, norm_ ? norm_->eps : 0);
+      if (weight_->quantised()) quantise_row(x, r);
+    }
+    if (!alone(rows)) pass.pool.barrier();
+    const Share blocks(gate_ ? weight_->blocks() / 2 : weight_->blocks(), thread, threads);
+    const Epilogue epilogue{pass.data(out_), residual_ < 0 ? nullptr : pass.data(residual_), pass.values[out_].width};
+    linear_blocks(*weight_, x, rows, gate_, epilogue, blocks.begin, blocks.end);
+    pass.pool.barrier();
+  }
+
+ private:
+  static constexpr int kAlone = 4;
+  static bool alone(int64_t rows) { return rows <= kAlone; }
+
+  int in_, residual_, out_;
+  bool gate_;
+  std::shared_ptr<Weight> weight_;
+  std::optional<NormParameters> norm_;
+};
+
+struct Rotation {
+  std::vector<float> cos, sin;  // [positions, D/2]
+};
+
+class RopeStoreOp : public Op {
+ public:
+  RopeStoreOp(int qkv, std::shared_ptr<Cache> cache, int layer, std::shared_ptr<Rotation> rotation,
+              std::optional<NormParameters> q_norm, std::optional<NormParameters> k_norm)
+      : qkv_(qkv), layer_(layer), cache_(std::move(cache)), rotation_(std::move(rotation)),
+        q_norm_(std::move(q_norm)), k_norm_(std::move(k_norm)) {}
+
+  void run(Pass& pass, int thread) override {
+    const Batch& b = pass.batch();
+    const int d_size = cache_->head_dim, half = d_size / 2, width = pass.values[qkv_].width;
+    const int queries = width / d_size - 2 * cache_->heads;
+    const float scale = 1.0f / std::sqrt(static_cast<float>(d_size));
+    const Share share(b.rows, thread, pass.pool.threads());
+    for (int64_t r = share.begin; r < share.end; ++r) {
+      float* heads = pass.data(qkv_) + r * width;
+      const float* cos = rotation_->cos.data() + b.positions[r] * half;
+      const float* sin = rotation_->sin.data() + b.positions[r] * half;
+      for (int h = 0; h < queries + cache_->heads; ++h) {
+        const bool query = h < queries;
+        const auto& norm = query ? q_norm_ : k_norm_;
+        rotate(heads + h * d_size, cos, sin, half, norm ? &*norm : nullptr, query ? scale : 1.0f);
+      }
+      const float *keys = heads + queries * d_size, *values = keys + cache_->heads * d_size;
+      for (int h = 0; h < cache_->heads; ++h)
+        cache_->store(layer_, b.slots[r], h, keys + h * d_size, values + h * d_size);
+    }
+    pass.pool.barrier();
+  }
+
+ private:
+  static void rotate(float* x, const float* cos, const float* sin, int half, const NormParameters* norm, float scale) {
+    if (norm) {
+      const float factor = inverse_rms(x, 2 * half, norm->eps);
+      for (int i = 0; i < 2 * half; ++i) x[i] = x[i] * factor * norm->weight[i];
+    }
+    for (int i = 0; i < half; ++i) {
+      const float a = x[i], b = x[i + half];
+      x[i] = (a * cos[i] - b * sin[i]) * scale;
+      x[i + half] = (b * cos[i] + a * sin[i]) * scale;
+    }
+  }
+
+  int qkv_, layer_;
+  std::shared_ptr<Cache> cache_;
+  std::shared_ptr<Rotation> rotation_;
+  std::optional<NormParameters> q_norm_, k_norm_;
+};
+
+class AttentionOp : public Op {
+ public:
+  AttentionOp(int qkv, std::shared_ptr<Cache> cache, int layer, int query_heads, int out)
+      : qkv_(qkv), out_(out), query_heads_(query_heads), cache_(std::move(cache)),
+        attention_(*cache_, layer, query_heads) {}
+
+  void begin(Pass& pass) override {
+    next_.store(0, std::memory_order_relaxed);
+    const size_t wanted = pass.layout.split()
+                              ? static_cast<size_t>(pass.layout.partials() * query_heads_ * attention_.partial_size())
+                              : 0;
+    if (pass.partials.size() < wanted) pass.partials.resize(wanted);
+  }
+
+  void run(Pass& pass, int thread) override {
+    const auto& tasks = pass.layout.tasks();
+    const int heads = cache_->heads;
+    const int64_t total = static_cast<int64_t>(tasks.size()) * heads, stride = pass.values[qkv_].width;
+    auto& scratch = pass.scratch[thread].attention;
+    for (int64_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < total;)
+      attention_.run(pass.layout, tasks[i / heads], static_cast<int>(i % heads), pass.data(qkv_), stride,
+                     pass.data(out_), pass.partials.data(), scratch);
+    pass.pool.barrier();
+    if (!pass.layout.split()) return;
+    const Share share(pass.batch().rows * query_heads_, thread, pass.pool.threads());
+    for (int64_t i = share.begin; i < share.end; ++i)
+      attention_.merge(pass.layout, i / query_heads_, static_cast<int>(i % query_heads_), pass.partials.data(),
+                       pass.data(out_));
+    pass.pool.barrier();
+  }
+
+ private:
+  int qkv_, out_, query_heads_;
+  std::shared_ptr<Cache> cache_;
+  Attention attention_;
+  std::atomic<int64_t> next_{0};
+};
+
+}  // namespace paceline

@@ -1,0 +1,64 @@
+// A recorded list of ops, run in one call per step: on a CPU what a captured graph is on a GPU.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ops.h"
+#include "pool.h"
+
+namespace paceline {
+
+class Program {
+ public:
+  Program(std::shared_ptr<Pool> pool, int64_t vocabulary, int64_t positions, int64_t blocks)
+      : pool_(std::move(pool)), pass_(*pool_, values_), vocabulary_(vocabulary), positions_(positions), blocks_(blocks) {}
+
+  int value(int width, bool sampled) {
+    values_.push_back({width, sampled, {}});
+    return static_cast<int>(values_.size()) - 1;
+  }
+  int width(int value) const { return values_.at(value).width; }
+
+  template <class T, class... Args>
+  void add(Args&&... args) {
+    ops_.push_back(std::make_unique<T>(std::forward<Args>(args)...));
+  }
+  size_t size() const { return ops_.size(); }
+
+  // Runs ops [begin, end) `repeats` times and returns seconds per run.
+  double run(const Batch& batch, size_t begin, size_t end, int repeats) {
+    pass_.layout.build(batch, blocks_, positions_, vocabulary_);
+    for (auto& v : values_) {
+      const size_t wanted = static_cast<size_t>(pass_.rows(v)) * v.width;
+      if (v.data.size() < wanted) v.data.resize(wanted);
+    }
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < repeats; ++i) {
+      for (size_t op = begin; op < end; ++op) ops_[op]->begin(pass_);
+      pool_->run([&](int thread) {
+        for (size_t op = begin; op < end; ++op) ops_[op]->run(pass_, thread);
+      });
+    }
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / repeats;
+  }
+
+  const float* result(int value) const { return values_.at(value).data.data(); }
+  float* data(int value) { return values_.at(value).data.data(); }
+
+ private:
+  std::shared_ptr<Pool> pool_;
+  std::vector<Value> values_;
+  Pass pass_;
+  std::vector<std::unique_ptr<Op>> ops_;
+  int64_t vocabulary_, positions_, blocks_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,60 @@
+"""The layout of loaded weights, from a reader of numbered tensors."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tiny_models import FAMILIES, hf_config
+
+from paceline.engine.errors import ModelError
+from paceline.engine.model.config import ModelConfig, from_hf
+from paceline.engine.model.weights import check_tensors, expected_tensors, load_weights
+
+
+class Numbered:
+    """Fills the i-th expected tensor with i; remembers what was asked for."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        self.shapes = expected_tensors(config)
+        self.numbers = {name: index + 1 for index, name in enumerate(self.shapes)}
+        self.asked: list[str] = []
+
+    def read_into(self, name: str, target: torch.Tensor) -> None:
+        assert tuple(target.shape) == self.shapes[name], name
+        target.fill_(self.numbers[name])
+        self.asked.append(name)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_tensor_is_read_once_into_its_place(family: str) -> None:
+    config = from_hf(hf_config(family))
+    reader = Numbered(config)
+    weights = load_weights(config, reader, device=torch.device("cpu"), dtype=torch.float32)
+    assert sorted(reader.asked) == sorted(reader.shapes)
+    assert len(weights.layers) == config.num_layers
+    layer, prefix = weights.layers[1], "model.layers.1."
+    q, kv = config.num_heads * config.head_dim, config.num_kv_heads * config.head_dim
+    expected = torch.cat(
+        [
+            torch.full((rows, config.hidden_size), float(reader.numbers[f"{prefix}self_attn.{part}_proj.weight"]))
+            for part, rows in (("q", q), ("k", kv), ("v", kv))
+        ]
+    )
+    assert torch.equal(layer.qkv, expected)
+    gate, up = layer.gate_up.split(config.intermediate_size)
+    assert gate.unique().tolist() == [reader.numbers[f"{prefix}mlp.gate_proj.weight"]]
+    assert up.unique().tolist() == [reader.numbers[f"{prefix}mlp.up_proj.weight"]]
+    assert (layer.qkv_bias is not None) == config.qkv_bias
+    assert (layer.q_norm is not None) == (layer.k_norm is not None) == config.qk_norm
+    assert (weights.lm_head is weights.embed) == config.tie_embeddings
+
+
+def test_check_tensors() -> None:
+    expected: dict[str, tuple[int, ...]] = {"a": (2, 3), "b": (4,)}
+    check_tensors(expected, {"a": (2, 3), "b": (4,), "c": (1,)}, [], "here")
+    with pytest.raises(ModelError, match="tensor b is missing in here"):
+        check_tensors(expected, {"a": (2, 3)}, [], "here")
+    with pytest.raises(ModelError, match=r"tensor a in here has the shape \[3, 2\] .* \[2, 3\]"):
+        check_tensors(expected, {"a": (3, 2), "b": (4,)}, [], "here")
+    with pytest.raises(ModelError, match="tensor c in here belongs to a variant"):
+        check_tensors(expected, {"a": (2, 3), "b": (4,), "c": (1,)}, ["c"], "here")

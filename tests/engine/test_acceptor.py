@@ -1,0 +1,111 @@
+"""Outcomes of a step for logits written by hand: paths, tokens, and replies that end inside an accepted run."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from fakes import make_request
+
+from paceline.engine.acceptor import Acceptor, Outcome
+from paceline.engine.request import Finish
+from paceline.engine.runner import StepOutput
+from paceline.engine.sampling import token_logprob
+from paceline.engine.scheduler import Plan, Row
+from paceline.engine.sequence import Sequence
+from paceline.kernels.sample.reference import sample
+from paceline.spec.tree import TokenTree
+
+VOCAB = 16
+
+
+def row(known: int = 1, *, samples: bool = True, output: int = 1, **sampling: object) -> Row:
+    seq = Sequence(make_request("r", [1, 2, 3], **sampling), arrival=0)  # type: ignore[arg-type]
+    seq.tokens += [4] * output
+    return Row(seq, known, samples)
+
+
+def logits(*choices: int) -> torch.Tensor:
+    """One row per choice, which is its argmax."""
+    return torch.nn.functional.one_hot(torch.tensor(choices, dtype=torch.int64), VOCAB).float()
+
+
+def walk(pairs: list[tuple[Row, TokenTree]], choices: tuple[int, ...], context: int = 100) -> list[Outcome]:
+    starts, total = [], 0
+    for row_, tree in pairs:
+        starts.append(total)
+        total += len(tree) - row_.known + 1 if row_.samples else 0
+    out = StepOutput(logits(*choices), torch.zeros(total, 1), tuple(starts))
+    return Acceptor(sample, context).walk(Plan([r for r, _ in pairs]), [t for _, t in pairs], out)
+
+
+RUN = TokenTree.chain((4, 10, 11, 12, 13))  # the pending token and four guesses
+CHOICES = (10, 11, 12, 13, 14)  # all of them right, and a bonus token
+
+
+def test_a_chunk_that_samples_nothing_is_computed_whole() -> None:
+    assert walk([(row(3, samples=False, output=0), TokenTree.chain((1, 2, 3)))], ()) == [Outcome((0, 1, 2))]
+
+
+def test_a_whole_prompt_leads_to_one_token() -> None:
+    assert walk([(row(3, output=0), TokenTree.chain((1, 2, 3)))], (7,)) == [Outcome((0, 1, 2), (7,))]
+
+
+def test_all_right() -> None:
+    assert walk([(row(), RUN)], CHOICES) == [Outcome((0, 1, 2, 3, 4), CHOICES)]
+
+
+def test_all_wrong() -> None:
+    assert walk([(row(), RUN)], (9, 11, 12, 13, 14)) == [Outcome((0,), (9,))]
+
+
+def test_a_branch_off_the_line() -> None:
+    tree = TokenTree((4, 10, 11, 10, 12), (-1, 0, 0, 2, 3))
+    assert walk([(row(), tree)], (11, 0, 10, 12, 5)) == [Outcome((0, 2, 3, 4), (11, 10, 12, 5))]
+
+
+def test_rows_of_several_sequences_are_not_confused() -> None:
+    pairs = [
+        (row(), TokenTree.chain((4, 10))),
+        (row(2, samples=False, output=0), TokenTree.chain((1, 2))),
+        (row(3, output=0), TokenTree.chain((1, 2, 3))),
+        (row(), TokenTree.chain((4, 11))),
+    ]
+    assert walk(pairs, (10, 5, 6, 9, 8)) == [
+        Outcome((0, 1), (10, 5)),
+        Outcome((0, 1)),
+        Outcome((0, 1, 2), (6,)),
+        Outcome((0,), (9,)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sampling", "context", "path", "tokens", "finish"),
+    [
+        pytest.param({"stop_ids": {11}}, 100, (0, 1), (10, 11), "stop", id="stop inside the run"),
+        pytest.param({"stop_ids": {10}}, 100, (0,), (10,), "stop", id="stop at once"),
+        pytest.param({"stop_ids": {14}}, 100, (0, 1, 2, 3, 4), CHOICES, "stop", id="the bonus token stops"),
+        pytest.param({"max_tokens": 3}, 100, (0, 1), (10, 11), "length", id="max_tokens inside the run"),
+        pytest.param({"max_tokens": 6}, 100, (0, 1, 2, 3, 4), CHOICES, "length", id="max_tokens at the bonus token"),
+        pytest.param({"max_tokens": 7}, 100, (0, 1, 2, 3, 4), CHOICES, None, id="one below max_tokens"),
+        pytest.param({"max_tokens": 4, "stop_ids": {12}}, 100, (0, 1, 2), (10, 11, 12), "stop", id="both at once"),
+        pytest.param({"max_tokens": 6, "stop_ids": {11}}, 100, (0, 1), (10, 11), "stop", id="stop before the length"),
+        pytest.param({}, 7, (0, 1, 2), (10, 11, 12), "length", id="the context inside the run"),
+        pytest.param({}, 10, (0, 1, 2, 3, 4), CHOICES, None, id="one below the context"),
+    ],
+)
+def test_a_reply_ends_inside_an_accepted_run(
+    sampling: dict[str, object], context: int, path: tuple[int, ...], tokens: tuple[int, ...], finish: Finish | None
+) -> None:
+    if "stop_ids" in sampling:
+        sampling = {**sampling, "stop_ids": frozenset(sampling["stop_ids"])}  # type: ignore[call-overload]
+    assert walk([(row(**sampling), RUN)], CHOICES, context) == [Outcome(path, tokens, finish)]
+
+
+def test_logprobs_end_where_the_tokens_do() -> None:
+    (outcome,) = walk([(row(logprobs=2, max_tokens=3), RUN)], CHOICES)
+    assert outcome.logprobs == tuple(token_logprob(logits(token)[0], token, 2) for token in (10, 11))
+
+
+def test_logprobs_come_only_when_asked_for() -> None:
+    (outcome,) = walk([(row(), RUN)], CHOICES)
+    assert outcome.logprobs is None

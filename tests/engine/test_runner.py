@@ -1,0 +1,135 @@
+"""A pass over trees and chunks computes what the model computes for each path alone, before and after moving entries."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from equality import Oracle
+from fakes import RandomCheckpoint, make_request
+
+from paceline.engine.model.decoder import Decoder
+from paceline.engine.page_table import PageTable
+from paceline.engine.runner import Runner
+from paceline.engine.scheduler import Plan, Row
+from paceline.engine.sequence import Sequence
+from paceline.kernels import backend
+from paceline.kernels.kv_cache import KVCache
+from paceline.spec.tree import TokenTree
+
+PROMPT = tuple(range(3, 25))
+# Off the line in both directions: the path 0, 2, 5, 6 needs two moves that overlap.
+TREE = TokenTree((30, 31, 32, 33, 34, 35, 36, 37), (-1, 0, 0, 1, 1, 2, 5, 5))
+
+
+@pytest.fixture(scope="module")
+def checkpoint() -> RandomCheckpoint:
+    return RandomCheckpoint(61, context_length=128)
+
+
+@pytest.fixture(scope="module")
+def oracle(checkpoint: RandomCheckpoint) -> Oracle:
+    return Oracle(checkpoint)
+
+
+@pytest.fixture
+def cache(checkpoint: RandomCheckpoint) -> KVCache:
+    c = checkpoint.config
+    return KVCache.allocate(
+        layers=c.num_layers,
+        blocks=12,
+        kv_heads=c.num_kv_heads,
+        head_dim=c.head_dim,
+        dtype=torch.float32,
+        device=torch.device("cpu"),
+    )
+
+
+@pytest.fixture
+def runner(checkpoint: RandomCheckpoint, cache: KVCache) -> Runner:
+    device, ops = torch.device("cpu"), backend.load()
+    weights = checkpoint.load(device=device, dtype=torch.float32)
+    return Runner(Decoder(checkpoint.config, weights, ops, context_length=128), cache, ops, device)
+
+
+def start(pages: PageTable, prompt: tuple[int, ...] = PROMPT) -> Sequence:
+    seq = Sequence(make_request("r", prompt), arrival=0)
+    pages.reserve(seq, 64)
+    return seq
+
+
+def prefill(runner: Runner, pages: PageTable, seq: Sequence) -> torch.Tensor:
+    """The whole prompt in one chunk; returns logits [1, V]."""
+    chunk = TokenTree.chain(tuple(seq.tokens))
+    logits = runner.forward(Plan([Row(seq, len(chunk), samples=True)]), [chunk]).logits
+    pages.commit(seq, range(len(chunk)))
+    pages.reserve(seq, 40)
+    return logits
+
+
+def path_tokens(tree: TokenTree, node: int) -> list[int]:
+    tokens = []
+    while node >= 0:
+        tokens.append(tree.tokens[node])
+        node = tree.parents[node]
+    return tokens[::-1]
+
+
+def test_every_node_of_a_tree_is_computed_as_its_path_alone(runner: Runner, oracle: Oracle) -> None:
+    pages = PageTable(12)
+    seq = start(pages)
+    assert torch.allclose(prefill(runner, pages, seq)[0], oracle.logits(PROMPT)[-1], atol=1e-4)
+    seq.tokens.append(TREE.tokens[0])
+    out = runner.forward(Plan([Row(seq, 1, samples=True)]), [TREE])
+    assert out.starts == (0,)
+    assert out.logits.shape == (len(TREE), 61)
+    assert len(out.hidden) == len(TREE)
+    for node in range(len(TREE)):
+        alone = oracle.logits([*PROMPT, *path_tokens(TREE, node)])[-1]
+        assert torch.allclose(out.logits[node], alone, atol=1e-4), f"node {node}"
+
+
+def test_moved_entries_continue_as_if_they_had_been_on_the_line(runner: Runner, oracle: Oracle) -> None:
+    pages = PageTable(12)
+    seq = start(pages)
+    prefill(runner, pages, seq)
+    seq.tokens.append(TREE.tokens[0])
+    runner.forward(Plan([Row(seq, 1, samples=True)]), [TREE])
+    seq.tokens += [32, 35, 36, 40]
+    moves = pages.commit(seq, (0, 2, 5, 6))
+    assert len(moves) == 3
+    runner.move(moves)
+    pages.reserve(seq, 1)
+    logits = runner.forward(Plan([Row(seq, 1, samples=True)]), [TokenTree.chain((40,))]).logits
+    assert torch.allclose(logits[0], oracle.logits([*PROMPT, 30, 32, 35, 36, 40])[-1], atol=1e-4)
+
+
+def test_no_moves_touch_nothing(runner: Runner, cache: KVCache) -> None:
+    before = cache.k.clone()
+    runner.move([])
+    assert torch.equal(cache.k, before)
+
+
+def test_starts_skip_rows_that_sample_nothing_and_known_rows(runner: Runner, oracle: Oracle) -> None:
+    """A tree, a chunk in the middle of a prompt, and the end of a prompt, side by side."""
+    pages = PageTable(12)
+    decoding, middle, ending = start(pages), start(pages, (5, 6, 7, 8)), start(pages, (9, 8, 7))
+    prefill(runner, pages, decoding)
+    decoding.tokens.append(30)
+    rows = [Row(decoding, 1, samples=True), Row(middle, 2, samples=False), Row(ending, 3, samples=True)]
+    out = runner.forward(Plan(rows), [TREE, TokenTree.chain((5, 6)), TokenTree.chain((9, 8, 7))])
+    assert out.starts == (0, len(TREE), len(TREE))
+    assert len(out.logits) == len(TREE) + 1
+    assert torch.allclose(out.logits[0], oracle.logits([*PROMPT, 30])[-1], atol=1e-4)
+    assert torch.allclose(out.logits[-1], oracle.logits([9, 8, 7])[-1], atol=1e-4)
+
+
+def test_a_step_without_samples_has_no_logits(runner: Runner) -> None:
+    pages = PageTable(12)
+    out = runner.forward(Plan([Row(start(pages), 4, samples=False)]), [TokenTree.chain(PROMPT[:4])])
+    assert out.logits.shape == (0, 61)
+    assert out.starts == (0,)
+
+
+@pytest.mark.parametrize("rows", [1, 16, 17])
+def test_a_measurement_is_a_positive_time(runner: Runner, rows: int) -> None:
+    assert 0 < runner.measure(rows) < float("inf")

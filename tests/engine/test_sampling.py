@@ -1,0 +1,167 @@
+"""Penalties, bias, noise and log-probabilities against plain loops over the definition."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence as Seq
+
+import numpy as np
+import pytest
+import torch
+from fakes import make_request
+
+from paceline.engine.request import SamplingParams
+from paceline.engine.sampling import Chooser, process_logits, token_logprob
+from paceline.engine.sequence import Sequence
+from paceline.kernels.sample import Draw
+from paceline.kernels.sample.reference import gumbel, sample
+
+VOCAB = 40
+
+
+def params(**fields: object) -> SamplingParams:
+    return SamplingParams(**{"max_tokens": 9, "seed": 5, **fields})  # type: ignore[arg-type]
+
+
+def processed(logits: Seq[float], p: SamplingParams, prompt: Seq[int], output: Seq[int]) -> list[float]:
+    """Every rule spelled out for one token after the other."""
+    result = []
+    for token, value in enumerate(logits):
+        if token in prompt or token in output:
+            value = value / p.repetition_penalty if value > 0 else value * p.repetition_penalty
+        count = sum(1 for other in output if other == token)
+        value -= p.frequency_penalty * count
+        if count > 0:
+            value -= p.presence_penalty
+        result.append(value + p.logit_bias.get(token, 0.0))
+    return result
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"repetition_penalty": 1.7},
+        {"repetition_penalty": 0.6},
+        {"frequency_penalty": 0.7},
+        {"frequency_penalty": -1.5},
+        {"presence_penalty": 1.2},
+        {"logit_bias": {0: 3.5, 7: -100.0, 39: 0.25}},
+        {
+            "repetition_penalty": 1.3,
+            "frequency_penalty": 0.4,
+            "presence_penalty": -0.3,
+            "logit_bias": {3: 2.0, 4: -1.0},
+        },
+    ],
+    ids=lambda fields: "-".join(fields) or "none",
+)
+@pytest.mark.parametrize("lengths", [(1, 0), (12, 0), (5, 30)])
+def test_processed_logits_follow_the_definition(fields: dict[str, object], lengths: tuple[int, int]) -> None:
+    pick = random.Random(3)
+    logits = [pick.uniform(-8, 8) for _ in range(VOCAB)]
+    prompt, output = ([pick.randrange(VOCAB) for _ in range(length)] for length in lengths)
+    before = torch.tensor(logits)
+    after = process_logits(before, params(**fields), prompt, output)
+    assert after.tolist() == pytest.approx(processed(logits, params(**fields), prompt, output), abs=1e-5)
+    assert after.dtype == torch.float32
+    assert before.tolist() == torch.tensor(logits).tolist(), "the input is left as it was"
+
+
+def test_a_token_counts_once_for_repetition_however_often_it_was_seen() -> None:
+    after = process_logits(torch.tensor([4.0, -4.0, 1.0]), params(repetition_penalty=2.0), [0, 0, 1], [0, 1, 1])
+    assert after.tolist() == [2.0, -8.0, 1.0]
+
+
+@pytest.mark.parametrize("alternatives", [0, 1, 5, 20])
+def test_logprobs_are_a_log_softmax(alternatives: int) -> None:
+    pick = random.Random(1)
+    logits = [pick.uniform(-30, 30) for _ in range(VOCAB)]
+    top = max(logits)
+    total = top + math.log(sum(math.exp(value - top) for value in logits))
+    entry = token_logprob(torch.tensor(logits), 11, alternatives)
+    assert entry.token == 11
+    assert entry.logprob == pytest.approx(logits[11] - total, abs=1e-4)
+    likeliest = sorted(range(VOCAB), key=lambda token: -logits[token])[:alternatives]
+    assert [token for token, _ in entry.top] == likeliest
+    assert [value for _, value in entry.top] == pytest.approx([logits[t] - total for t in likeliest], abs=1e-4)
+
+
+def test_no_more_alternatives_than_there_are_tokens() -> None:
+    entry = token_logprob(torch.tensor([0.0, 1.0, 2.0]), 0, 20)
+    assert [token for token, _ in entry.top] == [2, 1, 0]
+    assert sum(math.exp(value) for _, value in entry.top) == pytest.approx(1.0)
+
+
+class Recording:
+    """The real sampler, which notes what it was asked."""
+
+    def __init__(self) -> None:
+        self.draws: list[Draw] = []
+
+    def __call__(self, logits: torch.Tensor, draws: Seq[Draw]) -> list[int]:
+        self.draws += draws
+        return sample(logits, draws)
+
+
+def chooser(
+    logits: torch.Tensor, *, output: Seq[int] = (), first: int = 0, **sampling: object
+) -> tuple[Chooser, Recording]:
+    seq = Sequence(make_request("r", [1, 2, 3], **sampling), arrival=0)  # type: ignore[arg-type]
+    seq.tokens += output
+    recording = Recording()
+    return Chooser(seq, logits, logits.argmax(-1).tolist(), first, recording), recording
+
+
+def test_greedy_reads_the_argmax_of_its_row_and_samples_nothing() -> None:
+    choose, recording = chooser(torch.eye(5)[[3, 1, 4]], first=2)
+    assert [choose(node, ()) for node in (2, 3, 4)] == [3, 1, 4]
+    assert recording.draws == []
+    assert choose.logprobs == []
+
+
+def test_noise_is_keyed_by_the_position_of_the_token_being_chosen() -> None:
+    logits = torch.randn(3, VOCAB, generator=torch.Generator().manual_seed(0))
+    choose, recording = chooser(logits, output=[4, 5], temperature=0.7, seed=99, top_k=30, top_p=0.95, min_p=0.001)
+    tokens = [choose(0, ()), choose(1, (8,)), choose(2, (8, 9))]
+    assert recording.draws == [Draw(99, position, 0.7, 30, 0.95, 0.001) for position in (5, 6, 7)]
+    for row, (token, position) in enumerate(zip(tokens, (5, 6, 7), strict=True)):
+        scores = logits[row].numpy() / np.float32(0.7) + gumbel(np.arange(VOCAB), position, 99)
+        assert token == scores.argmax() or scores.max() - scores[token] < 17.4  # a filter may take the very best
+    plain, _ = chooser(logits, output=[4, 5], temperature=0.7, seed=99)
+    for row, position in enumerate((5, 6, 7)):
+        scores = logits[row].numpy() / np.float32(0.7) + gumbel(np.arange(VOCAB), position, 99)
+        assert plain(row, (0,) * row) == scores.argmax()
+
+
+def test_penalties_count_the_tokens_of_the_path() -> None:
+    logits = torch.tensor([[0.0, 5.0, 4.0, 3.0]]).repeat(3, 1)
+    choose, _ = chooser(logits, output=[], presence_penalty=2.0)
+    assert choose(0, ()) == 1
+    assert choose(1, (1,)) == 2  # 1 was chosen on the way: 5 - 2 < 4
+    assert choose(2, (1, 2)) in (1, 3)  # 3, 2 and 3: a tie goes to the lower id
+    assert choose(2, (1, 2)) == 1
+    earlier, _ = chooser(logits, output=[1], presence_penalty=2.0)
+    assert earlier(0, ()) == 2
+
+
+def test_logprobs_are_of_the_processed_distribution_without_temperature() -> None:
+    logits = torch.tensor([[0.0, 5.0, 4.0, 3.0]])
+    choose, _ = chooser(logits, logprobs=2, logit_bias={1: -10.0}, temperature=0.1)
+    token = choose(0, ())
+    assert choose.logprobs == [token_logprob(torch.tensor([0.0, -5.0, 4.0, 3.0]), token, 2)]
+    assert [t for t, _ in choose.logprobs[0].top] == [2, 3]
+
+
+def test_greedy_with_logprobs_keeps_the_argmax() -> None:
+    choose, _ = chooser(torch.tensor([[0.0, 5.0, 5.0, 3.0]]), logprobs=0)
+    assert choose(0, ()) == 1  # a tie goes to the lower id
+    assert [(entry.token, entry.top) for entry in choose.logprobs] == [(1, ())]
+
+
+@pytest.mark.parametrize("temperature", [1e-3, 1e-6, 1e-12, 1e-39, 1e-46, 5e-324])
+def test_a_temperature_near_zero_is_near_greedy(temperature: float) -> None:
+    logits = torch.tensor([[1.0, 7.5, 3.0, 8.0, -2.0, 7.9]])
+    choose, _ = chooser(logits, temperature=temperature)
+    assert choose(0, ()) == 3

@@ -1,0 +1,65 @@
+"""A sequence's derived state and where its reply ends."""
+
+from __future__ import annotations
+
+import pytest
+from fakes import make_request
+
+from paceline.engine.request import Finish
+from paceline.engine.sequence import Sequence
+
+CONTEXT = 20
+
+
+def sequence(output: list[int] | None = None, **options: object) -> Sequence:
+    seq = Sequence(make_request("r", [5, 6, 7], **options), arrival=0)  # type: ignore[arg-type]
+    seq.tokens += output or []
+    return seq
+
+
+def test_it_starts_as_its_prompt_with_nothing_computed() -> None:
+    seq = sequence()
+    assert (seq.id, seq.tokens, seq.pending, seq.output_count, seq.is_decoding) == ("r", [5, 6, 7], 3, 0, False)
+    seq.tokens.append(1)
+    assert seq.request.prompt == (5, 6, 7)
+
+
+def test_decoding_is_one_pending_token_that_the_model_chose() -> None:
+    seq = sequence()
+    seq.num_computed = 2
+    assert (seq.pending, seq.is_decoding) == (1, False)  # the prompt's last token
+    seq.tokens.append(9)
+    seq.num_computed = 3
+    assert (seq.pending, seq.is_decoding, seq.output_count) == (1, True, 1)
+    seq.num_computed = 0  # preempted
+    assert (seq.pending, seq.is_decoding, seq.output_count) == (4, False, 1)
+
+
+def test_two_sequences_with_equal_fields_are_two() -> None:
+    one, other = sequence(), sequence()
+    assert one != other
+    assert other not in [one]
+
+
+@pytest.mark.parametrize(
+    ("token", "count", "output", "finish"),
+    [
+        (1, 1, 0, None),
+        (1, 9, 0, None),
+        (1, 10, 0, "length"),  # max_tokens
+        (1, 11, 0, "length"),
+        (1, 3, 7, "length"),  # max_tokens, counted with what is there already
+        (1, 2, 7, None),
+        (2, 1, 0, "stop"),
+        (2, 10, 0, "stop"),  # a stop id and the length at once: it stopped by itself
+    ],
+)
+def test_a_reply_ends_by_a_stop_id_or_its_length(token: int, count: int, output: int, finish: Finish | None) -> None:
+    seq = sequence([1] * output, max_tokens=10, stop_ids=frozenset({2}))
+    assert seq.ending(token, count, context_length=1000) == finish
+
+
+def test_a_reply_ends_where_the_context_does() -> None:
+    seq = sequence([1] * 10, max_tokens=500)  # 13 tokens
+    assert seq.ending(1, CONTEXT - 13 - 1, CONTEXT) is None
+    assert seq.ending(1, CONTEXT - 13, CONTEXT) == "length"

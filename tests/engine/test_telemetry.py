@@ -1,0 +1,34 @@
+"""Counters, and when a thread counts as stuck."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from paceline.engine.telemetry import Telemetry
+
+
+def test_guesses_are_counted_by_depth_and_the_deepest_share_a_place() -> None:
+    telemetry = Telemetry()
+    for depth, accepted in ((1, True), (1, False), (2, True), (16, True), (17, True), (63, False)):
+        telemetry.count_guess(depth, accepted)
+    assert telemetry.drafted == [2, 1, *[0] * 13, 3]
+    assert telemetry.accepted == [1, 1, *[0] * 13, 2]
+
+
+def test_two_engines_share_no_counters() -> None:
+    one, other = Telemetry(), Telemetry()
+    one.count_guess(1, True)
+    assert other.drafted == [0] * 16
+
+
+def test_stuck_is_work_without_progress_for_a_long_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    telemetry = Telemetry()
+    assert not telemetry.is_stuck(has_work=True)
+    later = time.monotonic() + 3600
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    assert telemetry.is_stuck(has_work=True)
+    assert not telemetry.is_stuck(has_work=False)
+    telemetry.progress()
+    assert not telemetry.is_stuck(has_work=True)

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from paceline.engine.errors import RequestError
+from paceline.server.chat_request import ChatRequest, parse_chat_request
+from paceline.server.errors_http import ApiError
+from paceline.server.parameters import Limits
+
+LIMITS = Limits(vocab_size=100, speculators=("auto", "none"))
+USER = {"role": "user", "content": "hi"}
+
+
+def parse(**body: Any) -> ChatRequest:
+    data = orjson.dumps({"messages": [USER], **body})
+    return parse_chat_request(data, LIMITS, max_choices=4, max_messages=10)
+
+
+def test_defaults() -> None:
+    asked = parse()
+    assert (asked.n, asked.stream, asked.include_usage, asked.prefill_only) == (1, False, False, False)
+    assert asked.parameters.temperature == 1.0
+    assert asked.parameters.max_tokens is None
+    assert asked.model is None
+
+
+def test_nulls_are_absent_and_extras_are_ignored() -> None:
+    names = "model n stream stream_options max_tokens max_completion_tokens stop seed temperature tools tool_choice"
+    more = "response_format prediction logprobs top_logprobs logit_bias speculation prefill_only parallel_tool_calls"
+    extras = {"user": "me", "store": True, "service_tier": "auto", "metadata": {"a": 1}, "x-unknown": [1]}
+    assert parse(**dict.fromkeys(f"{names} {more}".split()), **extras) == parse()
+
+
+def test_the_newer_name_of_the_token_limit_wins() -> None:
+    assert parse(max_tokens=5).parameters.max_tokens == 5
+    assert parse(max_completion_tokens=6).parameters.max_tokens == 6
+    assert parse(max_tokens=5, max_completion_tokens=6).parameters.max_tokens == 6
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({"messages": []}, "messages"),
+        ({"messages": None}, "messages"),
+        ({"messages": "hi"}, "messages"),
+        ({"messages": ["hi"]}, "messages[0]"),
+        ({"messages": [USER] * 11}, "messages"),
+        ({"messages": [{"content": "hi"}]}, "messages[0].role"),
+        ({"messages": [{"role": "robot", "content": "hi"}]}, "messages[0].role"),
+        ({"messages": [USER, {"role": "user", "content": 5}]}, "messages[1].content"),
+        ({"messages": [{"role": "user", "content": ["hi"]}]}, "messages[0].content[0]"),
+        ({"messages": [{"role": "user", "content": [{"text": "hi"}]}]}, "messages[0].content[0].type"),
+        ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content[0].text"),
+        ({"messages": [{"role": "assistant", "tool_calls": [{"id": "x"}]}]}, "messages[0].tool_calls[0].function"),
+        ({"max_tokens": 0}, "max_tokens"),
+        ({"max_tokens": -5}, "max_tokens"),
+        ({"max_completion_tokens": 0}, "max_completion_tokens"),
+        ({"max_tokens": "many"}, "max_tokens"),
+        ({"n": 0}, "n"),
+        ({"n": -1}, "n"),
+        ({"n": 5}, "n"),
+        ({"n": 1.5}, "n"),
+        ({"model": 7}, "model"),
+        ({"stream": "yes"}, "stream"),
+        ({"stream_options": True}, "stream_options"),
+        ({"stream_options": {"include_usage": 1}}, "stream_options.include_usage"),
+        ({"prefill_only": 1}, "prefill_only"),
+        ({"tool_choice": "required"}, "tool_choice"),
+        ({"tools": {}}, "tools"),
+        ({"parallel_tool_calls": 3}, "parallel_tool_calls"),
+        ({"response_format": "json"}, "response_format"),
+        ({"response_format": {"type": "xml"}}, "response_format.type"),
+    ],
+)
+def test_bad_bodies_name_the_field(body: dict[str, Any], param: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        parse(**body)
+    assert caught.value.param == param
+    assert str(caught.value).startswith(param)
+    assert str(caught.value).endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({"response_format": {"type": "json_object"}}, "response_format"),
+        ({"response_format": {"type": "json_schema", "json_schema": {}}}, "response_format"),
+        ({"response_format": {}}, "response_format"),
+        ({"tools": [{"type": "function"}]}, "tools"),
+        ({"functions": [{"name": "f"}]}, "functions"),
+        ({"prediction": {"type": "content", "content": "x"}}, "prediction"),
+        ({"modalities": ["text", "audio"]}, "modalities"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages[0].content[0].type"),
+    ],
+)
+def test_what_cannot_be_honoured_is_refused_not_dropped(body: dict[str, Any], param: str) -> None:
+    with pytest.raises(ApiError) as caught:
+        parse(**body)
+    assert (caught.value.status, caught.value.code, caught.value.param) == (400, "unsupported", param)
+
+
+def test_harmless_forms_of_what_is_unsupported_pass() -> None:
+    parse(response_format={"type": "text"}, tools=[], tool_choice="none", modalities=["text"], parallel_tool_calls=True)
+
+
+def test_messages_become_what_templates_expect() -> None:
+    messages = [
+        {"role": "developer", "content": "be kind"},
+        {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "name": "Ann"},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {"id": "1", "type": "function", "function": {"name": "f", "arguments": '{"x": 1}'}},
+                {"id": "2", "type": "function", "function": {"name": "g", "arguments": '{"x": '}},
+            ],
+        },
+        {"role": "tool", "content": "42", "tool_call_id": "1"},
+    ]
+    read = parse(messages=messages).messages
+    assert read[0] == {"role": "system", "content": "be kind"}
+    assert read[1] == {"role": "user", "content": "a\nb", "name": "Ann"}
+    assert read[2]["content"] == ""
+    assert [call["function"]["arguments"] for call in read[2]["tool_calls"]] == [{"x": 1}, '{"x": ']
+    assert read[3]["tool_call_id"] == "1"

@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import inspect
+import io
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import orjson
+import pytest
+import typer
+from service import MODEL_ID, live_server, running_service
+from tiny_models import make_folder
+
+from paceline.engine.config import EngineConfig
+from paceline.server import options
+from paceline.server.cli import app, main, serve
+
+PACELINE = Path(sys.executable).with_name("paceline")
+WAIT_S = 60
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_folder(tmp_path_factory.mktemp("cli") / "tiny", "smollm2", max_position_embeddings=256)
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main(arguments)
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+@contextmanager
+def serving(*arguments: str | Path, **environment: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The real command in a process of its own; yields it and the address it printed."""
+    process = subprocess.Popen(
+        [PACELINE, "serve", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PACELINE_PORT": "0", "PACELINE_THREADS": "1", **environment},
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        found = re.search(r"http://\S+?:\d+", line)
+        assert found is not None, process.communicate(timeout=WAIT_S)
+        yield process, found.group()
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=WAIT_S)
+
+
+def get(url: str, key: str | None = None) -> dict[str, object]:
+    request = urllib.request.Request(url, headers={"authorization": f"Bearer {key}"} if key else {})
+    with urllib.request.urlopen(request, timeout=WAIT_S) as response:
+        body: dict[str, object] = orjson.loads(response.read())
+        return body
+
+
+def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "--version") == (0, "0.1.0\n", "")
+    code, out, _ = run(capsys, "--help")
+    assert code == 0
+    assert all(name in out for name in ("serve", "chat", "fetch", "bench"))
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("serve --prt 1", "No such option: --prt"),
+        ("serve --port many", "--port"),
+        ("serve --port 70000", "--port"),
+        ("serve --kv-memory lots", "'lots' is not a size"),
+        ("serve --device gpu", "'gpu' is not one of 'auto', 'cpu', 'cuda'"),
+        ("serve --speculator crystal-ball", "'crystal-ball' is not one of"),
+        ("serve --max-batch 0", "--max-batch"),
+        ("serve --max-nodes 65", "--max-nodes"),
+        ("serve --threads 0", "--threads"),
+        ("serve one two", "two"),
+        ("surf", "No such command 'surf'"),
+        ("bench", "url"),
+        ("bench http://127.0.0.1:1", "--prompts"),
+        ("bench http://127.0.0.1:1 --prompts /does/not/exist", "does not exist"),
+        ("bench http://127.0.0.1:1 --prompts {file} --concurrency 0", "like 1,4,8"),
+        ("bench http://127.0.0.1:1 --prompts {file} --turns some", "--turns"),
+    ],
+)
+def test_a_wrong_command_line_is_one_sentence_and_exit_code_2(
+    capsys: pytest.CaptureFixture[str], line: str, words: str
+) -> None:
+    code, out, err = run(capsys, *line.format(file=__file__).split())
+    assert code == 2
+    assert out == ""
+    assert words in err
+    assert err.startswith("paceline: ")
+    assert err.endswith("--help`.\n")
+    assert err.count("\n") == 1
+
+
+def test_a_bad_variable_is_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PACELINE_MAX_BATCH", "plenty")
+    code, _, err = run(capsys, "serve")
+    assert code == 2
+    assert "PACELINE_MAX_BATCH" in err
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("serve ./no-such-model.gguf", "There is no model at no-such-model.gguf"),
+        ("serve no-such-model", "There is no model called 'no-such-model'"),
+        ("fetch {folder}", "no config.json"),
+        ("serve --step-budget 8 --max-batch 16", "--step-budget"),
+        ("serve --host no.such.host.invalid", "no.such.host.invalid"),
+        ("chat http://127.0.0.1:1", "start one in another terminal with `paceline serve`"),
+        ("chat ftp://x:1", "not the address of a server"),
+        ("bench http://127.0.0.1:1 --prompts {file}", "No server answers"),
+        ("bench http://127.0.0.1:1 --prompts {empty}", "holds no prompts"),
+    ],
+)
+def test_expected_failures_are_one_sentence_and_exit_code_1(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, line: str, words: str
+) -> None:
+    empty = tmp_path / "empty"
+    empty.write_text("")
+    code, out, err = run(capsys, *line.format(file=__file__, folder=tmp_path, empty=empty).split())
+    assert code == 1
+    assert out == ""
+    assert words in err
+    assert err.startswith("paceline: ")
+    assert err.count("\n") == 1
+
+
+def test_a_port_in_use_is_said_before_the_model_is_loaded(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        code, _, err = run(capsys, "serve", "./no-such-model.gguf", "--port", port)
+    assert code == 1
+    assert f"Port {port} on 127.0.0.1 is already in use" in err
+
+
+def test_fetch_prints_where_the_model_lies(capsys: pytest.CaptureFixture[str], model: Path, cache: Path) -> None:
+    assert run(capsys, "fetch", str(model), "--cache", str(cache)) == (0, f"{model}\n", "")
+
+
+def test_defaults_are_those_of_the_engine() -> None:
+    """The help shows the defaults, so they are written twice."""
+    shown = {name: parameter.default for name, parameter in inspect.signature(serve).parameters.items()}
+    for field in EngineConfig.__dataclass_fields__.values():
+        assert shown[field.name] == field.default, field.name
+
+
+def test_every_option_has_a_variable_and_a_help_sentence() -> None:
+    command = typer.main.get_command(app)
+    for name, sub in command.commands.items():  # type: ignore[attr-defined]
+        for parameter in sub.params:
+            if parameter.name == "help":
+                continue
+            assert str(parameter.envvar).startswith("PACELINE_"), (name, parameter.name)
+            assert parameter.help, (name, parameter.name)
+    assert options.DEFAULT_URL.endswith(f":{options.DEFAULT_PORT}")
+
+
+def test_serve_answers_under_every_name_and_stops_on_a_signal(model: Path) -> None:
+    with serving(model, "--context-length", "128", PACELINE_API_KEY="k1") as (process, url):
+        assert get(f"{url}/ready")["ready"] is True
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            get(f"{url}/v1/models")
+        models = get(f"{url}/v1/models", "k1")
+        assert "'id': 'tiny'" in str(models)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=WAIT_S)
+    assert process.returncode == 0
+    assert "Traceback" not in out + err
+
+
+def test_bench_and_chat_against_the_real_server(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompts = tmp_path / "prompts.txt"
+    prompts.write_text("one two three one two three one two\nhello\n")
+    record = tmp_path / "out.json"
+    with running_service(tmp_path, context_length=512) as service, live_server(service) as server:
+        line = [
+            "bench", server.url, "--prompts", str(prompts), "--compare", "--concurrency", "1,2", "--max-tokens", "24",
+            "--json", str(record), "--temperature", "0.8", "--seed", "3",
+        ]  # fmt: skip
+        code, out, err = run(capsys, *line)
+        assert code == 0, out + err
+        assert out.count("2 of 2 texts equal") == 2
+        monkeypatch.setattr(sys, "stdin", io.StringIO("hello there\n"))
+        code, out, err = run(capsys, "chat", server.url, "--max-tokens", "5", "--model", MODEL_ID)
+        assert (code, err) == (0, "")
+        assert "tokens" in out
+    replies = orjson.loads(record.read_bytes())["replies"]
+    assert len(replies) == 8
+    assert all(reply["tokens"] >= 1 and reply["tokens_from"] == "usage" for reply in replies)

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from service import is_idle
+
+from paceline.engine.errors import RequestError
+from paceline.server.generation import Generation, Step
+from paceline.server.parameters import Parameters, derive_seed
+from paceline.server.service import Service
+
+PROMPT = tuple(range(10, 40))
+
+
+async def finished(generation: Generation) -> list[Step]:
+    steps = []
+    async with generation:
+        while (step := await generation.next()) is not None:
+            steps.append(step)
+    return steps
+
+
+def start(service: Service, n: int = 1, name: str = "g", **parameters: object) -> Generation:
+    asked = Parameters(**{"max_tokens": 12, "seed": 9, **parameters})  # type: ignore[arg-type]
+    return Generation(service, id=name, prompt=PROMPT, parameters=asked, protocol="test", n=n)
+
+
+async def test_each_choice_is_the_reply_of_its_own_seed(service: Service) -> None:
+    together = start(service, n=3)
+    assert [request.sampling.seed for request in together.requests] == [derive_seed(9, i) for i in range(3)]
+    await finished(together)
+    assert len({committer.tokens for committer in together.committers}) == 3
+    for i, committer in enumerate(together.committers):
+        alone = start(service, seed=derive_seed(9, i))
+        await finished(alone)
+        assert alone.committer.tokens == committer.tokens
+
+
+async def test_usage_counts_the_prompt_once(service: Service) -> None:
+    generation = start(service, n=3)
+    steps = await finished(generation)
+    usage = generation.usage()
+    assert usage["prompt_tokens"] == len(PROMPT)
+    assert usage["completion_tokens"] == sum(step.piece.emitted for step in steps)
+    assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"]
+
+
+async def test_without_a_seed_a_random_one_is_told(service: Service) -> None:
+    first, second = start(service, seed=None), start(service, name="h", seed=None)
+    await asyncio.gather(finished(first), finished(second))
+    assert first.seed != second.seed
+    again = start(service, seed=first.seed)
+    await finished(again)
+    assert again.committer.text == first.committer.text
+
+
+async def test_a_limit_over_the_window_is_the_window(service: Service) -> None:
+    generation = start(service, max_tokens=10**9, temperature=0.0)
+    steps = await finished(generation)
+    assert steps[-1].piece.finish in ("length", "stop")
+    assert len(PROMPT) + len(generation.committer.tokens) <= service.context_length
+    assert generation.requests[0].sampling.max_tokens == service.context_length - len(PROMPT)
+
+
+async def test_a_stop_string_ends_the_engine_too(service: Service) -> None:
+    free = start(service, max_tokens=60)
+    await finished(free)
+    text = free.committer.text
+    stop = text[10:12]
+    cut = start(service, max_tokens=60, stop=(stop,))
+    steps = await finished(cut)
+    assert steps[-1].piece.finish == "stop"
+    assert cut.committer.text == text[: text.index(stop)]
+    async with asyncio.timeout(20):
+        while not is_idle(service):
+            await asyncio.sleep(0.002)
+
+
+async def test_figures_of_one_choice_are_its_committers(service: Service) -> None:
+    generation = start(service, max_tokens=60, temperature=0.0)
+    await finished(generation)
+    metrics = generation.metrics()
+    assert metrics["speculative_decoding"] == generation.committer.speculation()
+    assert metrics["time_to_first_token_ms"] > 0
+
+
+async def test_figures_of_several_choices_add_up(service: Service) -> None:
+    generation = start(service, n=3, max_tokens=80, temperature=0.2)
+    await finished(generation)
+    figures = generation.metrics()["speculative_decoding"]
+    each = [committer.speculation() for committer in generation.committers]
+    assert figures["num_draft_tokens"] == sum(one["num_draft_tokens"] for one in each)
+    assert sum(figures["acceptance_histogram"]) == figures["num_spec_steps"]
+    assert figures["num_accepted_draft_tokens"] == sum(i * c for i, c in enumerate(figures["acceptance_histogram"]))
+    assert len(figures["acceptance_histogram"]) == figures["num_spec_tokens"] + 1
+
+
+async def test_outcomes_are_counted_once(service: Service) -> None:
+    def count(outcome: str) -> float:
+        return service.metrics.registry.get_sample_value(
+            "paceline_replies_total", {"protocol": "test", "outcome": outcome}
+        ) or 0.0
+
+    before = count("length"), count("cancelled"), count("refused")
+    await finished(start(service, temperature=0.0))
+    cancelled = start(service, n=2, max_tokens=400)
+    await cancelled.next()
+    cancelled.abort()
+    cancelled.abort()
+    long = Parameters(max_tokens=5, seed=1)
+    with pytest.raises(RequestError):
+        Generation(service, id="x", prompt=(10**6,), parameters=long, protocol="test")
+    assert (count("length"), count("cancelled"), count("refused")) == (before[0] + 1, before[1] + 2, before[2] + 1)

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from paceline.engine.telemetry import EngineStats
+from paceline.server.metrics import Meter, Metrics
+
+STATS = EngineStats(
+    running=2,
+    waiting=3,
+    blocks_total=10,
+    blocks_free=4,
+    blocks_cached=1,
+    blocks_held=5,
+    steps=7,
+    last_step_age_s=0.5,
+    stuck=False,
+    generated_tokens=11,
+    prompt_tokens=20,
+    prefix_hit_tokens=6,
+    preemptions=1,
+    drafted_by_depth=(9, 4),
+    accepted_by_depth=(5, 1),
+    step_ms=1.0,
+    forward_ms=0.5,
+)
+
+
+def value(metrics: Metrics, name: str, **labels: str) -> float | None:
+    return metrics.registry.get_sample_value(f"paceline_{name}", labels)
+
+
+def test_the_engines_counters_are_read_at_each_scrape() -> None:
+    metrics = Metrics(lambda: STATS)
+    assert value(metrics, "running") == 2
+    assert value(metrics, "waiting") == 3
+    assert [value(metrics, "cache_blocks", state=s) for s in ("free", "cached", "held")] == [4, 1, 5]
+    assert value(metrics, "prefix_hit_tokens_total") == 6
+    assert [value(metrics, "drafted_tokens_total", depth=d) for d in ("1", "2")] == [9, 4]
+    assert [value(metrics, "accepted_tokens_total", depth=d) for d in ("1", "2")] == [5, 1]
+
+
+def test_prometheus_can_read_the_page() -> None:
+    names = {family.name for family in text_string_to_metric_families(Metrics(lambda: STATS).exposition().decode())}
+    wanted = "time_to_first_token_seconds time_per_output_token_seconds inter_token_latency_seconds request_latency_seconds"
+    assert {f"paceline_{name}" for name in (*wanted.split(), "replies", "http_responses", "preemptions")} <= names
+
+
+def test_two_servers_share_nothing() -> None:
+    first, second = Metrics(lambda: STATS), Metrics(lambda: STATS)
+    Meter(first, "chat").end("stop")
+    assert value(first, "replies_total", protocol="chat", outcome="stop") == 1
+    assert value(second, "replies_total", protocol="chat", outcome="stop") is None
+
+
+def test_a_reply_is_measured_by_its_deltas() -> None:
+    metrics = Metrics(lambda: STATS)
+    meter = Meter(metrics, "chat")
+    assert meter.ttft_ms is None
+    for count in (1, 0, 3, 2):
+        meter.tokens(count)
+    meter.end("length")
+    meter.end("cancelled")
+    assert meter.ttft_ms is not None
+    assert value(metrics, "time_to_first_token_seconds_count") == 1
+    assert value(metrics, "inter_token_latency_seconds_count") == 2
+    assert value(metrics, "time_per_output_token_seconds_count") == 1
+    assert value(metrics, "request_latency_seconds_count") == 1
+    ttft, gaps = (value(metrics, f"{n}_seconds_sum") for n in ("time_to_first_token", "inter_token_latency"))
+    e2e, tpot = (value(metrics, f"{n}_seconds_sum") for n in ("request_latency", "time_per_output_token"))
+    assert ttft is not None
+    assert gaps is not None
+    assert e2e is not None
+    assert tpot is not None
+    assert abs(ttft + gaps - e2e) < 1e-9
+    assert abs(tpot * 5 - gaps) < 1e-9  # six tokens, five of them after the first
+    assert value(metrics, "replies_total", protocol="chat", outcome="length") == 1
+    assert value(metrics, "replies_total", protocol="chat", outcome="cancelled") is None
+
+
+def test_cancelled_replies_do_not_count_as_fast_ones() -> None:
+    metrics = Metrics(lambda: STATS)
+    meter = Meter(metrics, "chat")
+    meter.tokens(2)
+    meter.end("cancelled")
+    assert value(metrics, "request_latency_seconds_count") == 0

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from paceline.server.outbox import Outbox
+
+
+def delta(response: str, text: str, seq: int) -> dict[str, Any]:
+    spec = {"drafted": 1, "accepted": 1, "emitted": 2}
+    return {"type": "response.output_text.delta", "response_id": response, "delta": text, "x_seq": seq, "x_spec": spec}
+
+
+async def drained(outbox: Outbox) -> list[dict[str, Any]]:
+    return [await outbox.get() for _ in range(len(outbox))]
+
+
+async def test_deltas_merge_while_they_wait() -> None:
+    """A reader that never reads costs one event per response, however long the reply."""
+    outbox = Outbox(10)
+    for seq in range(1, 1001):
+        outbox.put(delta("a", "x", seq))
+        outbox.put(delta("b", "y", seq))
+    assert len(outbox) == 2
+    first, second = await drained(outbox)
+    assert first["delta"] == "x" * 1000
+    assert second["delta"] == "y" * 1000
+    assert first["x_seq"] == 1000
+    assert first["x_spec"] == {"drafted": 1000, "accepted": 1000, "emitted": 2000}
+
+
+async def test_order_within_a_response_is_kept() -> None:
+    outbox = Outbox(10)
+    outbox.put(delta("a", "1", 1))
+    outbox.put({"type": "error"})
+    outbox.put(delta("a", "2", 2))
+    outbox.put({"type": "response.output_text.done", "response_id": "a", "text": "12"})
+    outbox.put(delta("a", "late", 3))
+    events = await drained(outbox)
+    assert [event.get("delta", event["type"]) for event in events] == ["12", "error", "response.output_text.done", "late"]
+
+
+async def test_a_delta_that_left_takes_nothing_more() -> None:
+    outbox = Outbox(10)
+    outbox.put(delta("a", "1", 1))
+    sent = await outbox.get()
+    outbox.put(delta("a", "2", 2))
+    assert sent["delta"] == "1"
+    assert (await outbox.get())["delta"] == "2"
+
+
+async def test_a_full_outbox_holds_the_reader_back() -> None:
+    outbox = Outbox(2)
+    outbox.put({"type": "error"})
+    await outbox.room()
+    outbox.put({"type": "error"})
+    waiting = asyncio.create_task(outbox.room())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    await outbox.get()
+    await waiting
+
+
+async def test_get_waits_for_an_event() -> None:
+    outbox = Outbox(2)
+    getting = asyncio.create_task(outbox.get())
+    await asyncio.sleep(0)
+    outbox.put({"type": "error"})
+    assert await getting == {"type": "error"}

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from paceline.engine.errors import RequestError
+from paceline.engine.request import Speculation
+from paceline.server.fields import Fields
+from paceline.server.parameters import (
+    MAX_BIASES,
+    MAX_STOP_CHARS,
+    MAX_STOP_STRINGS,
+    Limits,
+    Parameters,
+    derive_seed,
+    random_seed,
+    read_parameters,
+)
+
+LIMITS = Limits(vocab_size=100, speculators=("auto", "ngram", "none"))
+
+
+def read(values: dict[str, Any], base: Parameters | None = None) -> Parameters:
+    return read_parameters(Fields(values), LIMITS, base or Parameters())
+
+
+def test_every_parameter_arrives() -> None:
+    asked = {
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "top_k": 40,
+        "min_p": 0.1,
+        "repetition_penalty": 1.1,
+        "frequency_penalty": -0.5,
+        "presence_penalty": 0.5,
+        "seed": 7,
+        "stop": ["a", "b", "a"],
+        "logit_bias": {"3": -100, "99": 2.5},
+        "logprobs": True,
+        "top_logprobs": 3,
+        "speculation": {"mode": "ngram", "max_nodes": 8, "telemetry": True},
+    }
+    read_back = read(asked)
+    sampling = read_back.sampling(max_tokens=5, seed=7, stop_ids=frozenset({2}))
+    for name in ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "frequency_penalty"):
+        assert getattr(sampling, name) == asked[name]
+    assert sampling.presence_penalty == 0.5
+    assert sampling.logit_bias == {3: -100.0, 99: 2.5}
+    assert sampling.logprobs == 3
+    assert sampling.stop_ids == {2}
+    assert read_back.stop == ("a", "b")
+    assert read_back.speculation == Speculation(mode="ngram", max_nodes=8)
+    assert read_back.telemetry
+
+
+def test_nulls_and_absent_fields_keep_the_base() -> None:
+    base = read({"temperature": 0.3, "stop": "x", "speculation": {"mode": "none"}})
+    nulls = dict.fromkeys(("temperature", "top_p", "stop", "seed", "logit_bias", "logprobs", "speculation"))
+    assert read(nulls, base) == base
+    assert read({}, base) == base
+    assert read({"speculation": {"max_nodes": 4}}, base).speculation == Speculation(mode="none", max_nodes=4)
+
+
+@pytest.mark.parametrize(
+    ("values", "param"),
+    [
+        ({"temperature": -1}, "temperature"),
+        ({"temperature": "hot"}, "temperature"),
+        ({"temperature": 1e9}, "temperature"),
+        ({"top_p": 0}, "top_p"),
+        ({"top_p": 1.5}, "top_p"),
+        ({"top_k": -2}, "top_k"),
+        ({"min_p": 2}, "min_p"),
+        ({"repetition_penalty": 0}, "repetition_penalty"),
+        ({"frequency_penalty": 3}, "frequency_penalty"),
+        ({"presence_penalty": [1]}, "presence_penalty"),
+        ({"seed": 1.5}, "seed"),
+        ({"seed": 2**64}, "seed"),
+        ({"stop": ""}, "stop"),
+        ({"stop": [""]}, "stop"),
+        ({"stop": 5}, "stop"),
+        ({"stop": ["a", None]}, "stop"),
+        ({"stop": ["x"] * (MAX_STOP_STRINGS + 1)}, "stop"),
+        ({"stop": "x" * (MAX_STOP_CHARS + 1)}, "stop"),
+        ({"logit_bias": {"100": 1}}, "logit_bias.100"),
+        ({"logit_bias": {"x": 1}}, "logit_bias.x"),
+        ({"logit_bias": {"1": "a"}}, "logit_bias.1"),
+        ({"logit_bias": {"1": 101}}, "logit_bias"),
+        ({"logit_bias": {str(i): 1 for i in range(MAX_BIASES + 1)}}, "logit_bias"),
+        ({"logprobs": 1}, "logprobs"),
+        ({"logprobs": True, "top_logprobs": 21}, "top_logprobs"),
+        ({"top_logprobs": 2}, "top_logprobs"),
+        ({"speculation": "none"}, "speculation"),
+        ({"speculation": {"mode": "medusa"}}, "speculation.mode"),
+        ({"speculation": {"max_nodes": 0}}, "speculation.max_nodes"),
+        ({"speculation": {"max_nodes": 65}}, "speculation.max_nodes"),
+        ({"speculation": {"telemetry": 1}}, "speculation.telemetry"),
+    ],
+)
+def test_bad_values_are_one_sentence_that_names_the_field(values: dict[str, Any], param: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        read(values)
+    assert caught.value.param == param
+    assert str(caught.value).endswith(".")
+    assert param.split(".")[0] in str(caught.value)
+    assert len(str(caught.value)) < 200
+
+
+def test_an_unknown_speculator_is_told_which_are_loaded() -> None:
+    with pytest.raises(RequestError, match="use one of auto, none, ngram"):
+        read({"speculation": {"mode": "medusa"}})
+
+
+def test_some_spellings_of_off() -> None:
+    assert read({"top_k": -1}).top_k == 0
+    assert read({"stop": []}).stop == ()
+    assert read({"logprobs": False}).logprobs is None
+    assert read({"logprobs": True}).logprobs == 0
+
+
+def test_negative_seeds_are_64_bit_words() -> None:
+    assert read({"seed": -1}).seed == 2**64 - 1
+
+
+def test_derived_seeds_differ_and_choice_0_keeps_its_own() -> None:
+    seeds = [derive_seed(42, i) for i in range(1000)]
+    assert seeds[0] == 42
+    assert len(set(seeds)) == 1000
+    assert all(0 <= seed < 2**64 for seed in seeds)
+    assert derive_seed(2**64 - 1, 3) != derive_seed(0, 3)
+
+
+def test_the_mix_is_splitmix64() -> None:
+    """The first outputs of the published generator from state 0."""
+    assert [derive_seed(0, i) for i in (1, 2)] == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4]
+
+
+def test_random_seeds_survive_a_javascript_client() -> None:
+    seeds = {random_seed() for _ in range(100)}
+    assert len(seeds) == 100
+    assert all(int(float(seed)) == seed for seed in seeds)

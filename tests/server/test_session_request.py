@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from paceline.engine.errors import RequestError
+from paceline.server.errors_http import ApiError
+from paceline.server.fields import Fields
+from paceline.server.parameters import Limits, Parameters
+from paceline.server.session_request import read_metadata, read_settings, unknown_event
+
+LIMITS = Limits(vocab_size=100, speculators=("auto", "none"))
+
+
+def read(**values: Any) -> Parameters:
+    return read_settings(Fields(values, "session"), LIMITS, Parameters(max_tokens=9))
+
+
+def test_settings_and_extensions() -> None:
+    settings = read(output_modalities=["text"], max_output_tokens=5, temperature=0, seed=3, speculation={"mode": "none"})
+    assert (settings.max_tokens, settings.temperature, settings.seed) == (5, 0.0, 3)
+    assert settings.speculation.mode == "none"
+    assert read(max_output_tokens="inf").max_tokens is None
+    assert read(max_output_tokens=None).max_tokens == 9
+
+
+@pytest.mark.parametrize("limit", [0, -1, "many", 1.5, True, []])
+def test_bad_token_limits(limit: Any) -> None:
+    with pytest.raises(RequestError, match=r"^session\.max_output_tokens must be a positive integer or"):
+        read(max_output_tokens=limit)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"output_modalities": ["audio"]},
+        {"modalities": ["text", "audio"]},
+        {"output_modalities": []},
+        {"tools": [{"type": "function"}]},
+    ],
+)
+def test_what_cannot_be_honoured_is_refused(values: dict[str, Any]) -> None:
+    with pytest.raises(ApiError) as caught:
+        read(**values)
+    assert caught.value.code == "unsupported"
+
+
+def test_metadata_comes_back_within_bounds() -> None:
+    assert read_metadata(Fields({"metadata": {"a": "b"}})) == {"a": "b"}
+    assert read_metadata(Fields({})) is None
+    for bad in ({"a": 1}, {"a" * 65: "b"}, {"a": "b" * 513}, {str(i): "" for i in range(17)}):
+        with pytest.raises(RequestError, match="metadata may hold"):
+            read_metadata(Fields({"metadata": bad}))
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        ("input_audio_buffer.append", "unsupported"),
+        ("output_audio_buffer.clear", "unsupported"),
+        ("input_text.append", "unsupported"),
+        ("input_text.commit", "unsupported"),
+        ("conversation.item.truncate", "unsupported"),
+        ("x_response.resume", "unsupported"),
+        ("response.explode", "unknown_event"),
+        ("", "unknown_event"),
+    ],
+)
+def test_events_without_a_handler(kind: str, code: str) -> None:
+    error = unknown_event(kind, ["session.update"])
+    assert error.code == code
+    assert ("session.update" in str(error)) == (code == "unknown_event")

@@ -1,0 +1,87 @@
+"""A realtime session driven by hand: a real committer, tokens chosen by the test, no engine and no socket."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from vocabularies import byte_level_tokenizer
+
+from paceline.engine.request import Delta, Finish
+from paceline.server.committer import Committer
+from paceline.server.conversation import Conversation
+from paceline.server.parameters import Limits
+from paceline.server.session import Begin, Output, Send, Session
+from paceline.server.tokenizer import Tokenizer
+
+LIMITS = Limits(vocab_size=100, speculators=("auto", "none"))
+
+
+@dataclass
+class HandReply:
+    """What the session reads of a running generation."""
+
+    committer: Committer
+    seed: int = 5
+
+    def metrics(self) -> dict[str, Any]:
+        return {"time_to_first_token_ms": 1.0, "speculative_decoding": self.committer.speculation()}
+
+
+class Driver:
+    """The client and the shell of one session in one: what the client gets is in `events`."""
+
+    def __init__(self, max_items: int = 100) -> None:
+        numbers = itertools.count(1)
+        self.tokenizer: Tokenizer = byte_level_tokenizer()
+        self.session = Session(
+            model="tiny",
+            limits=LIMITS,
+            conversation=Conversation(max_items=max_items, max_chars=10_000),
+            new_id=lambda prefix: f"{prefix}_{next(numbers)}",
+        )
+        self.begun: list[Begin] = []
+        self.replies: dict[str, HandReply] = {}
+        self.commands: list[Output] = []
+        self.events: list[dict[str, Any]] = []
+        self.take(self.session.open())
+
+    def take(self, outputs: Sequence[Output]) -> list[dict[str, Any]]:
+        """Carries out commands, keeps and returns events."""
+        before = len(self.events)
+        for output in outputs:
+            if isinstance(output, Send):
+                self.events.append(output.event)
+            else:
+                self.commands.append(output)
+            if isinstance(output, Begin):
+                self.begun.append(output)
+                reply = HandReply(Committer(self.tokenizer, prompt_tokens=7, stop_ids=(2,)))
+                self.replies[output.response_id] = reply
+                self.take(self.session.begin(output.response_id, reply))
+        return self.events[before:]
+
+    def say(self, kind: str, **fields: Any) -> list[dict[str, Any]]:
+        return self.take(self.session.receive(json.dumps({"type": kind, **fields})))
+
+    def user(self, text: str, **item: Any) -> list[dict[str, Any]]:
+        content = [{"type": "input_text", "text": text}]
+        return self.say("conversation.item.create", item={"type": "message", "role": "user", "content": content, **item})
+
+    def create(self, **response: Any) -> str:
+        """Starts a response with `response.create`; returns its id."""
+        self.say("response.create", response=response)
+        return self.begun[-1].response_id
+
+    def step(self, response_id: str, text: str, finish: Finish | None = None, **delta: Any) -> list[dict[str, Any]]:
+        """The engine made the tokens of `text` in one step."""
+        ids = tuple(self.tokenizer.encode(text))
+        made = Delta(request_id=response_id, tokens=ids, finish=finish, **delta)
+        return self.take(self.session.piece(response_id, self.replies[response_id].committer.push(made)))
+
+
+def types(events: Sequence[dict[str, Any]]) -> list[str]:
+    return [event["type"] for event in events]
