@@ -70,6 +70,7 @@ def build_engine(
     model = checkpoint.config
     wanted = min(config.context_length or model.context_length, model.context_length)
     decoder = Decoder(model, checkpoint.load(device=device, dtype=dtype), ops, context_length=wanted)
+    checkpoint.close()
 
     spare = config.max_batch * (blocks_for(config.max_nodes) + 1) if _guesses(drafters) else 0
     blocks, context_length = _size_cache(config, model, dtype, device, wanted)

@@ -114,25 +114,34 @@ def serve(
         with notices().status(f"Loading {served_id} …"):
             return Service.build(path, cache or default_cache(), config, served_id)
 
+    ready = False
+
     def announce(url: str) -> None:
+        nonlocal ready
+        ready = True
         output().print(f"{served_id} is served at [bold]{url}[/bold]: open it in a browser. Ctrl-C stops the server.")
         if api_key is None and not _is_local(host):
             notices().print("Everyone who can reach this machine can use it; --api-key asks for a key.", style="yellow")
 
     logging.basicConfig(level=log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
-    listen(
-        build,
-        Settings(
-            api_keys=(api_key,) if api_key else (),
-            allowed_origins=tuple(allow_origin or ()),
-            allowed_hosts=tuple(allow_host or ()),
-        ),
-        host=host,
-        port=port,
-        access_log=log_level in ("debug", "info"),
-        log_level=log_level,
-        on_ready=announce,
+    settings = Settings(
+        api_keys=(api_key,) if api_key else (),
+        allowed_origins=tuple(allow_origin or ()),
+        allowed_hosts=tuple(allow_host or ()),
     )
+    try:
+        listen(
+            build,
+            settings,
+            host=host,
+            port=port,
+            access_log=log_level in ("debug", "info"),
+            log_level=log_level,
+            on_ready=announce,
+        )
+    except KeyboardInterrupt:
+        if not ready:  # once it serves, Ctrl-C is the ordinary end
+            raise
 
 
 @app.command()

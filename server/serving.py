@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import signal
 import socket
 from asyncio import TimerHandle
-from asyncio.transports import BaseTransport, Transport
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -32,6 +33,8 @@ def bind(host: str, port: int) -> socket.socket:
     Raises ConfigError when the port is taken or the address cannot be used.
     """
     try:
+        if not 0 <= port <= 65535:  # getaddrinfo would wrap it around
+            raise OverflowError
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     except (OSError, OverflowError, UnicodeError):
         raise ConfigError(
@@ -150,6 +153,13 @@ class Server(uvicorn.Server):
         self._drain_s = drain_s
         self._on_ready = on_ready
 
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """The first signal begins the end, a second Ctrl-C skips the waiting. Unlike uvicorn's own, this does not raise
+        the signal again afterwards: `serve` returns, and its caller cleans up."""
+        if self.should_exit and sig == signal.SIGINT:
+            self.force_exit = True
+        self.should_exit = True
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._on_ready()
@@ -173,8 +183,7 @@ class _Patient:
     _waiting_bytes = 0
     transport: Any
 
-    def connection_made(self, transport: BaseTransport) -> None:
-        assert isinstance(transport, Transport)
+    def connection_made(self, transport: Any) -> None:  # uvloop's are no asyncio.Transport
         transport.set_write_buffer_limits(high=_WRITE_BUFFER)
         super().connection_made(transport)  # type: ignore[misc]
 

@@ -18,7 +18,7 @@ def walk(
     choose: Callable[[int, tuple[int, ...]], int],
     is_last: Callable[[int, int], bool],
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Walk a tree whose first `known` nodes form the line of tokens that are already part of the sequence.
+    """Walk a tree whose first `known` nodes, at least the root, form the line of tokens the sequence has already.
 
     choose(node, tokens): the token after `node`, given the new tokens chosen before it on the way.
     is_last(token, count): whether the reply ends with this token, the count-th of this walk.

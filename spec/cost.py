@@ -35,14 +35,15 @@ class CostCurve:
         if i == len(self._rows):
             return self._ms[-1] * rows / self._rows[-1]
         low, high = self._rows[i - 1], self._rows[i]
-        share = (rows - low) / (high - low)
-        return self._ms[i - 1] * (1 - share) + self._ms[i] * share
+        return self._ms[i - 1] + (self._ms[i] - self._ms[i - 1]) * (rows - low) / (high - low)
 
     def correct(self, rows: int, ms: float) -> None:
         """Take one observed step into account: move the points around it a little towards it."""
         ratio = min(max(ms / self.cost(rows), 1 / _CLIP), _CLIP)
         i = min(bisect_left(self._rows, rows), len(self._rows) - 1)
         for point in {max(i - 1, 0), i}:
+            if ratio < 1 and self._observed[point] < self._ms[point]:
+                continue  # it lies below a hiccup: it is not why the curve is too high here, and would sink without end
             distance = abs(self._rows[point] - rows) / max(rows, self._rows[point])
             self._observed[point] *= 1 + _STEP * (1 - distance) * (ratio - 1)
         self._ms = self._straightened()

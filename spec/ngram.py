@@ -13,36 +13,45 @@ from dataclasses import dataclass, field
 
 from .proposer import Ask, Proposal, Verdict
 
-_SIZES = (4, 3, 2)  # longest first
-_WEIGHTS = {4: 8.0, 3: 3.0, 2: 1.0}  # a longer match counts for more
-_DOUBT = 1.5  # weight of "something else": one lone 2-gram match gives 1 / 2.5
-_PLACES = 8  # earlier places looked at, latest first
+_WEIGHTS = {2: 1.0, 3: 3.0, 4: 8.0}  # of a match of so many tokens: a longer one counts for more
+_SHORTEST, _LONGEST = min(_WEIGHTS), max(_WEIGHTS)
+_DOUBT = 1.5  # weight of "something else": one lone match of two tokens gives 1 / 2.5
+_LOOKED_AT = 32  # earlier places whose match is measured, latest first
+_PLACES = 8  # of these, the ones with the longest match are followed
 _LENGTH = 16  # tokens taken from each
 
 
 @dataclass
 class _Index:
-    """Where each n-gram of a sequence was followed by something. `covered` tokens are indexed."""
+    """Where each pair of tokens was followed by something; `covered` tokens are indexed."""
 
-    covered: int = 0
-    follows: dict[tuple[int, ...], list[int]] = field(default_factory=dict)  # n-gram -> positions after it, ascending
+    covered: int = _SHORTEST
+    follows: dict[tuple[int, int], list[int]] = field(default_factory=dict)  # pair -> positions after it, ascending
 
     def extend(self, tokens: Sequence[int]) -> None:
-        for position in range(max(self.covered, 1), len(tokens)):
-            for size in _SIZES:
-                if position >= size:
-                    self.follows.setdefault(tuple(tokens[position - size : position]), []).append(position)
-        self.covered = len(tokens)
+        for position in range(self.covered, len(tokens)):
+            self.follows.setdefault((tokens[position - 2], tokens[position - 1]), []).append(position)
+        self.covered = max(self.covered, len(tokens))
 
-    def places(self, tokens: Sequence[int]) -> dict[int, float]:
-        """Positions whose preceding tokens match the sequence's end, with the weight of the longest match."""
-        found: dict[int, float] = {}
-        for size in _SIZES:
-            for position in reversed(self.follows.get(tuple(tokens[-size:]), ())):
-                if len(found) == _PLACES:
-                    return found
-                found.setdefault(position, _WEIGHTS[size])
-        return found
+    def places(self, tokens: Sequence[int]) -> list[tuple[int, float]]:
+        """Positions whose preceding tokens match the sequence's end, with their weights; the best matches first."""
+        found = self.follows.get((tokens[-2], tokens[-1]), ()) if len(tokens) >= _SHORTEST else ()
+        matches = [(_match(tokens, position), position) for position in found[-_LOOKED_AT:]]
+        return [(position, _WEIGHTS[size]) for size, position in sorted(matches, reverse=True)[:_PLACES]]
+
+
+def _match(tokens: Sequence[int], position: int) -> int:
+    """How many tokens before `position` equal the last ones, at least the pair that is known to, at most _LONGEST."""
+    size = _SHORTEST
+    while size < min(_LONGEST, position) and tokens[position - size - 1] == tokens[-size - 1]:
+        size += 1
+    return size
+
+
+def _continuation(tokens: Sequence[int], position: int) -> list[int]:
+    """What followed there; where the text ends it is expected to go round again."""
+    following = list(tokens[position : position + _LENGTH])
+    return [following[i % len(following)] for i in range(_LENGTH)]
 
 
 @dataclass
@@ -74,8 +83,8 @@ class NGram:
         index = self._indexes.setdefault(ask.seq_id, _Index())
         index.extend(ask.tokens)
         trie = _Trie()
-        for position, weight in index.places(ask.tokens).items():
-            trie.add(ask.tokens[position : position + _LENGTH], weight)
+        for position, weight in index.places(ask.tokens):
+            trie.add(_continuation(ask.tokens, position), weight)
         return self._likeliest(trie, ask.max_guesses)
 
     def _likeliest(self, trie: _Trie, most: int) -> Proposal:

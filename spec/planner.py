@@ -44,35 +44,32 @@ class Planner:
     ) -> list[Draft]:
         """Trees that maximise (sequences + accepted guesses) / cost(rows).
 
-        roots: pending token of each decoding sequence. budgets: most guesses of each. rows: what the step computes
-        anyway, the roots included.
+        roots: pending token of each decoding sequence. budgets: most guesses of each, 0 … 63. rows: what the step
+        computes anyway, the roots included.
         """
-        ranked, likelihoods = self._ranked(proposals, budgets)
+        depths = [_depths(proposal) for proposal in proposals]
+        ranked = self._ranked(proposals, depths, budgets)
         count = self._best_count([choice.likelihood for choice in ranked], len(roots), rows)
         chosen: list[list[int]] = [[] for _ in roots]
         for choice in ranked[:count]:
             chosen[choice.sequence].append(choice.guess)
-        return [
-            _draft(root, proposal, picks, likelihood)
-            for root, proposal, picks, likelihood in zip(roots, proposals, chosen, likelihoods, strict=True)
-        ]
+        return [_draft(*parts) for parts in zip(roots, proposals, depths, chosen, strict=True)]
 
-    def _ranked(self, proposals: Sequence[Proposal], budgets: Sequence[int]) -> tuple[list[_Choice], list[list[float]]]:
+    def _ranked(
+        self, proposals: Sequence[Proposal], depths: Sequence[Sequence[int]], budgets: Sequence[int]
+    ) -> list[_Choice]:
         """All guesses within their sequence's budget, likeliest first, parents before children."""
         everything: list[list[_Choice]] = []
-        likelihoods: list[list[float]] = []
-        for sequence, (proposal, budget) in enumerate(zip(proposals, budgets, strict=True)):
-            depths = _depths(proposal)
+        for sequence, (proposal, depth, budget) in enumerate(zip(proposals, depths, budgets, strict=True)):
             likely: list[float] = []
             for guess, (parent, estimate) in enumerate(zip(proposal.parents, proposal.probabilities, strict=True)):
-                p = self._acceptance.probability(proposal.source, depths[guess], estimate)
+                p = self._acceptance.probability(proposal.source, depth[guess], estimate)
                 likely.append(p if parent < 0 else p * likely[parent])
             choices = [_Choice(sequence, guess, value) for guess, value in enumerate(likely)]
             # A child is never likelier than its parent and the sort is stable, so parents stay first.
             choices.sort(key=lambda choice: -choice.likelihood)
             everything.append(choices[:budget])
-            likelihoods.append(likely)
-        return list(heapq.merge(*everything, key=lambda choice: -choice.likelihood)), likelihoods
+        return list(heapq.merge(*everything, key=lambda choice: -choice.likelihood))
 
     def _best_count(self, likelihoods: Sequence[float], sequences: int, rows: int) -> int:
         """How many of the guesses, likeliest first, give the highest rate; looking past bumps of the cost curve."""
@@ -100,20 +97,19 @@ def _depths(proposal: Proposal) -> list[int]:
     return depths
 
 
-def _draft(root: int, proposal: Proposal, picks: Sequence[int], likelihoods: Sequence[float]) -> Draft:
-    """Lay the picked guesses out depth first, likeliest child first: the likeliest path then needs no moving."""
+def _draft(root: int, proposal: Proposal, depths: Sequence[int], picks: Sequence[int]) -> Draft:
+    """Lay the picks, given likeliest first, out depth first: the likeliest path then needs no moving."""
     children: dict[int, list[int]] = {}
     for guess in picks:
         children.setdefault(proposal.parents[guess], []).append(guess)
-    depths = _depths(proposal)
     tokens, parents, guesses = [root], [-1], []
     node_of = {-1: 0}
-    stack = sorted(children.get(-1, ()), key=lambda guess: likelihoods[guess])
+    stack = children.get(-1, [])[::-1]  # picks come likeliest first, and a stack gives the last one first
     while stack:
         guess = stack.pop()
         node_of[guess] = len(tokens)
         tokens.append(proposal.tokens[guess])
         parents.append(node_of[proposal.parents[guess]])
         guesses.append((proposal.source, depths[guess], proposal.probabilities[guess]))
-        stack += sorted(children.get(guess, ()), key=lambda child: likelihoods[child])
+        stack += children.get(guess, [])[::-1]
     return Draft(TokenTree(tuple(tokens), tuple(parents)), tuple(guesses))

@@ -12,7 +12,7 @@ class Ask:
     """Guesses are wanted for one sequence.
 
     tokens: the prompt and what is committed, the pending token last; read only, it grows after the call.
-    max_guesses: more than these are never verified. `prompt_length` of the tokens are the prompt.
+    max_guesses: a proposal has at most this many. `prompt_length` of the tokens are the prompt.
     """
 
     seq_id: str

@@ -47,7 +47,9 @@ class TokenTree:
 
     @cached_property
     def ancestors(self) -> tuple[int, ...]:
-        """[n] 64-bit words, bit j of word i set when j is i or an ancestor of i; only for n <= 64."""
+        """[n] 64-bit words, bit j of word i set when j is i or an ancestor of i. Raises ValueError for n > 64."""
+        if len(self) > MAX_NODES:
+            raise ValueError(f"ancestor words hold {MAX_NODES} nodes, the chain has {len(self)}")
         words = [1]
         for node, parent in enumerate(self.parents[1:], start=1):
             words.append(words[parent] | 1 << node)

@@ -32,7 +32,10 @@ class Checkpoint(Protocol):
     def text(self) -> TextAssets: ...
 
     def load(self, *, device: torch.device, dtype: torch.dtype) -> ModelWeights:
-        """Read all weights into memory on `device` as `dtype`. Raises ModelError."""
+        """All weights, for `device` and `dtype`; matrices are read when they are packed. Raises ModelError."""
+
+    def close(self) -> None:
+        """Let go of the open files; the next read opens them again."""
 
 
 def open_checkpoint(path: Path, cache: Path) -> Checkpoint:

@@ -57,20 +57,17 @@ def rotation(config: ModelConfig, positions: int, device: torch.device) -> Rotat
 class Decoder:
     """Llama, Mistral, Qwen2 and Qwen3: RMS norm, rotary grouped-query attention, SwiGLU.
 
-    Packing consumes `weights`: each layer's tensors are released as soon as they are packed, so that loading never
-    holds two copies of the model.
+    Matrices are read from the checkpoint as they are packed, one at a time: loading never holds the model twice.
     """
 
     def __init__(self, config: ModelConfig, weights: ModelWeights, ops: Ops, *, context_length: int) -> None:
         self.config = config
         self._ops = ops
         self._norm = Norm(weights.norm, config.rms_norm_eps)
-        self._embed = weights.embed
+        self._embed = weights.embed.dense()
         self._lm_head = ops.pack(weights.lm_head)
-        self._layers: list[_Layer] = []
-        while weights.layers:
-            self._layers.append(self._pack(weights.layers.pop(0)))
-        self._rotation = rotation(config, context_length, weights.embed.device)
+        self._layers = [self._pack(layer) for layer in weights.layers]
+        self._rotation = rotation(config, context_length, weights.norm.device)
 
     def _pack(self, layer: LayerWeights) -> _Layer:
         pack, eps = self._ops.pack, self.config.rms_norm_eps
@@ -81,7 +78,7 @@ class Decoder:
             k_norm=None if layer.k_norm is None else Norm(layer.k_norm, eps),
             out=pack(layer.out),
             ffn_norm=Norm(layer.ffn_norm, eps),
-            gate_up=pack(layer.gate_up),
+            gate_up=pack(layer.gate_up, gate=True),
             down=pack(layer.down),
         )
 

@@ -84,11 +84,18 @@ class GGUFCheckpoint:
             self._file.check_type(self._names[name])
 
     def load(self, *, device: torch.device, dtype: torch.dtype) -> ModelWeights:
-        """All weights, dequantised. Raises ModelError."""
-        try:
-            return load_weights(self.config, self, device=device, dtype=dtype)
-        finally:
-            self._file.close()
+        return load_weights(self.config, self, device=device, dtype=dtype)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def kind(self, name: str) -> str:
+        return self._file.tensors[self._names[name]].kind
+
+    def raw(self, name: str) -> NDArray[np.uint8]:
+        """The tensor's bytes, [rows, bytes per row]: quantised rows are reordered like any others."""
+        rows, order = self._file.raw(self._names[name]), self._order(name)
+        return rows if order is None else rows[order]
 
     def read_into(self, name: str, target: torch.Tensor) -> None:
         """Dequantise one tensor into `target` (its shape), piece by piece."""

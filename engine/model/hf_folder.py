@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 import orjson
+import torch
+from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from paceline.engine.errors import ModelError
@@ -13,9 +16,6 @@ from paceline.engine.errors import ModelError
 from .assets import TextAssets
 from .config import ModelConfig, from_hf
 from .weights import ModelWeights, check_tensors, expected_tensors, load_weights
-
-if TYPE_CHECKING:
-    import torch
 
 _DTYPES = ("F32", "F16", "BF16")
 _INDEX = "model.safetensors.index.json"
@@ -32,25 +32,38 @@ class HFCheckpoint:
         self.config: ModelConfig = from_hf(config)
         self._files = _weight_files(folder)
         self._open: tuple[Path, Any] | None = None
+        self._kinds: dict[str, str] = {}
         self._check()
         self.text: TextAssets = _text_assets(folder, config)
 
     def load(self, *, device: torch.device, dtype: torch.dtype) -> ModelWeights:
-        """All weights, cast to `dtype`. Raises ModelError."""
-        try:
-            return load_weights(self.config, self, device=device, dtype=dtype)
-        finally:
-            self._open = None
+        return load_weights(self.config, self, device=device, dtype=dtype)
+
+    def close(self) -> None:
+        self._open = None
 
     def read_into(self, name: str, target: torch.Tensor) -> None:
         """Copy one tensor into `target`; its source is mapped from the file, so only `target` takes memory."""
+        target.copy_(self._tensor(name))
+
+    def kind(self, name: str) -> str:
+        return self._kinds[name]
+
+    def raw(self, name: str) -> NDArray[np.uint8]:
+        """The tensor's bytes, [rows, bytes per row]."""
+        tensor = self._tensor(name)
+        data: NDArray[np.uint8] = tensor.reshape(tensor.shape[0], -1).view(torch.uint8).numpy()
+        return data
+
+    def _tensor(self, name: str) -> torch.Tensor:
         path = self._files[name]
         try:
             if self._open is None or self._open[0] != path:
                 self._open = (path, safe_open(path, framework="pt"))
-            target.copy_(self._open[1].get_tensor(name))
+            tensor: torch.Tensor = self._open[1].get_tensor(name)
         except (OSError, SafetensorError) as error:
             raise _damaged(path, error) from error
+        return tensor
 
     def _check(self) -> None:
         """Compare every shard's header with what the config asks for."""
@@ -62,6 +75,7 @@ class HFCheckpoint:
                     for name in file.keys():  # noqa: SIM118 - not a mapping
                         view = file.get_slice(name)
                         found[name] = tuple(view.get_shape())
+                        self._kinds[name] = view.get_dtype()
                         if name in expected and view.get_dtype() not in _DTYPES:
                             raise ModelError(
                                 f"The tensor {name} in {path} has the type {view.get_dtype()}, which is not supported; "

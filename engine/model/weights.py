@@ -1,20 +1,74 @@
-"""The weights of a decoder in the layout its passes read: q, k, v fused, gate and up fused, one dtype.
+"""The weights of a decoder as its passes use them: q, k, v fused, gate and up fused.
 
-Tensors are named as Hugging Face names them; a reader for another format translates. Shapes are [rows out, columns in].
+Matrices stay where they are until somebody packs them: each knows its tensors and reads them when asked. Tensors are
+named as Hugging Face names them; a reader for another format translates. Shapes are [rows out, columns in].
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from paceline.engine.errors import ModelError
 
 if TYPE_CHECKING:
     from .config import ModelConfig
+
+
+class TensorReader(Protocol):
+    """Where tensors come from, one at a time."""
+
+    def read_into(self, name: str, target: torch.Tensor) -> None:
+        """Fill `target` (the tensor's shape; any device and float dtype) with the tensor called `name`."""
+
+    def kind(self, name: str) -> str:
+        """The element type as GGUF spells it."""
+
+    def raw(self, name: str) -> NDArray[np.uint8]:
+        """The tensor as stored, [rows, bytes per row]."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTensor:
+    """One tensor of a checkpoint, not read yet."""
+
+    reader: TensorReader
+    name: str
+    shape: tuple[int, int]
+
+    @property
+    def kind(self) -> str:
+        return self.reader.kind(self.name)
+
+    def raw(self) -> NDArray[np.uint8]:
+        """[rows, bytes per row]."""
+        return self.reader.raw(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Tensors stacked by rows, [N, K]; `dense` reads them to a device as a dtype."""
+
+    parts: tuple[StoredTensor, ...]
+    device: torch.device
+    dtype: torch.dtype
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return sum(part.shape[0] for part in self.parts), self.parts[0].shape[1]
+
+    def dense(self) -> torch.Tensor:
+        """[N, K]. Raises ModelError."""
+        target = torch.empty(self.shape, device=self.device, dtype=self.dtype)
+        counts = [part.shape[0] for part in self.parts]
+        for part, rows in zip(self.parts, torch.split(target, counts), strict=True):
+            part.reader.read_into(part.name, rows)
+        return target
 
 
 @dataclass(slots=True, kw_only=True)
@@ -25,31 +79,24 @@ class LayerWeights:
     """
 
     attn_norm: torch.Tensor  # [H]
-    qkv: torch.Tensor  # [(Hq + 2 Hkv) D, H]: q rows, then k, then v
+    qkv: Matrix  # [(Hq + 2 Hkv) D, H]: q rows, then k, then v
     qkv_bias: torch.Tensor | None  # [(Hq + 2 Hkv) D]
     q_norm: torch.Tensor | None  # [D]
     k_norm: torch.Tensor | None  # [D]
-    out: torch.Tensor  # [H, Hq D]
+    out: Matrix  # [H, Hq D]
     ffn_norm: torch.Tensor  # [H]
-    gate_up: torch.Tensor  # [2 I, H]: gate rows, then up
-    down: torch.Tensor  # [H, I]
+    gate_up: Matrix  # [2 I, H]: gate rows, then up
+    down: Matrix  # [H, I]
 
 
 @dataclass(slots=True, kw_only=True)
 class ModelWeights:
-    """All weights of one decoder, on one device in one dtype."""
+    """All weights of one decoder."""
 
-    embed: torch.Tensor  # [V, H]
+    embed: Matrix  # [V, H]
     layers: list[LayerWeights]
     norm: torch.Tensor  # [H]
-    lm_head: torch.Tensor  # [V, H]; the same object as embed when the two are tied
-
-
-class TensorReader(Protocol):
-    """Where tensors come from, one at a time."""
-
-    def read_into(self, name: str, target: torch.Tensor) -> None:
-        """Fill `target` (the tensor's shape; any device and float dtype) with the tensor called `name`."""
+    lm_head: Matrix  # [V, H]; the same object as embed when the two are tied
 
 
 def expected_tensors(config: ModelConfig) -> dict[str, tuple[int, ...]]:
@@ -104,48 +151,42 @@ def check_tensors(
 def load_weights(
     config: ModelConfig, reader: TensorReader, *, device: torch.device, dtype: torch.dtype
 ) -> ModelWeights:
-    """Read every tensor into its place. Memory: the weights once, plus what the reader holds of one tensor."""
+    """Vectors are read now, matrices when they are packed: loading never holds the model twice."""
 
-    def empty(*shape: int) -> torch.Tensor:
-        return torch.empty(shape, device=device, dtype=dtype)
-
-    def read(name: str, *shape: int) -> torch.Tensor:
-        target = empty(*shape)
+    def vector(name: str, size: int) -> torch.Tensor:
+        target = torch.empty(size, device=device, dtype=dtype)
         reader.read_into(name, target)
         return target
 
-    def fuse(names: Iterable[str], rows: Iterable[int], *columns: int) -> torch.Tensor:
-        rows = list(rows)
-        target = empty(sum(rows), *columns)
-        start = 0
-        for name, count in zip(names, rows, strict=True):
-            reader.read_into(name, target[start : start + count])
-            start += count
-        return target
+    def matrix(prefix: str, columns: int, **rows: int) -> Matrix:
+        parts = tuple(StoredTensor(reader, f"{prefix}{name}.weight", (count, columns)) for name, count in rows.items())
+        return Matrix(parts, device, dtype)
 
     hidden, inner, head = config.hidden_size, config.intermediate_size, config.head_dim
-    qkv_rows = (config.q_rows, config.kv_rows, config.kv_rows)
-
-    def layers() -> Iterator[LayerWeights]:
-        for index in range(config.num_layers):
-            layer = f"model.layers.{index}."
-            qkv = [f"{layer}self_attn.{part}_proj" for part in "qkv"]
-            yield LayerWeights(
-                attn_norm=read(f"{layer}input_layernorm.weight", hidden),
-                qkv=fuse((f"{name}.weight" for name in qkv), qkv_rows, hidden),
-                qkv_bias=fuse((f"{name}.bias" for name in qkv), qkv_rows) if config.qkv_bias else None,
-                q_norm=read(f"{layer}self_attn.q_norm.weight", head) if config.qk_norm else None,
-                k_norm=read(f"{layer}self_attn.k_norm.weight", head) if config.qk_norm else None,
-                out=read(f"{layer}self_attn.o_proj.weight", hidden, config.q_rows),
-                ffn_norm=read(f"{layer}post_attention_layernorm.weight", hidden),
-                gate_up=fuse((f"{layer}mlp.{part}_proj.weight" for part in ("gate", "up")), (inner, inner), hidden),
-                down=read(f"{layer}mlp.down_proj.weight", hidden, inner),
+    projections = {"q_proj": config.q_rows, "k_proj": config.kv_rows, "v_proj": config.kv_rows}
+    layers = []
+    for index in range(config.num_layers):
+        layer = f"model.layers.{index}."
+        attention, mlp = f"{layer}self_attn.", f"{layer}mlp."
+        biases = [vector(f"{attention}{name}.bias", rows) for name, rows in projections.items() if config.qkv_bias]
+        norms = [vector(f"{attention}{side}_norm.weight", head) if config.qk_norm else None for side in "qk"]
+        layers.append(
+            LayerWeights(
+                attn_norm=vector(f"{layer}input_layernorm.weight", hidden),
+                qkv=matrix(attention, hidden, **projections),
+                qkv_bias=torch.cat(biases) if biases else None,
+                q_norm=norms[0],
+                k_norm=norms[1],
+                out=matrix(attention, config.q_rows, o_proj=hidden),
+                ffn_norm=vector(f"{layer}post_attention_layernorm.weight", hidden),
+                gate_up=matrix(mlp, hidden, gate_proj=inner, up_proj=inner),
+                down=matrix(mlp, inner, down_proj=hidden),
             )
-
-    embed = read("model.embed_tokens.weight", config.vocab_size, hidden)
+        )
+    embed = matrix("model.", hidden, embed_tokens=config.vocab_size)
     return ModelWeights(
         embed=embed,
-        layers=list(layers()),
-        norm=read("model.norm.weight", hidden),
-        lm_head=embed if config.tie_embeddings else read("lm_head.weight", config.vocab_size, hidden),
+        layers=layers,
+        norm=vector("model.norm.weight", hidden),
+        lm_head=embed if config.tie_embeddings else matrix("", hidden, lm_head=config.vocab_size),
     )

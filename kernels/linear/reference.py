@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 from torch.nn import functional
 
-from . import Norm, PackedLinear
+from . import Matrix, Norm, PackedLinear
 
 
-def pack(weight: torch.Tensor, bias: torch.Tensor | None = None) -> PackedLinear:
+def pack(matrix: Matrix, bias: torch.Tensor | None = None, *, gate: bool = False) -> PackedLinear:
     # Transposed storage, [K, N]: on a CPU the library's product then costs almost the same from 1 to 16 rows, where
     # the [N, K] layout costs three times as much at 16 rows as at 1. That flat stretch is where trees are verified.
-    return PackedLinear(weight.t().contiguous(), bias)
+    return PackedLinear(matrix.dense().t().contiguous(), bias)
 
 
 def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:

@@ -19,6 +19,9 @@ _SHIFT = np.uint64(32)
 # cannot win.
 _NOISE_CEILING = 17.4
 
+# A lower temperature would overflow float32; at this one no noise changes the choice any more.
+_COLDEST = 1e-20
+
 
 def philox(counters: NDArray[np.uint64], position: int, seed: int) -> NDArray[np.uint64]:
     """Philox4x32-10 words for counters (position, c): [C] -> [C, 4], each word in the low 32 bits."""
@@ -77,7 +80,7 @@ def _nucleus(scaled: NDArray[np.float32], draw: Draw) -> NDArray[np.int64]:
 def _sample_row(logits: NDArray[np.float32], draw: Draw) -> int:
     if draw.temperature == 0.0:
         return int(logits.argmax())
-    scaled = logits / np.float32(draw.temperature)
+    scaled = logits / np.float32(max(draw.temperature, _COLDEST))
     best = np.array([scaled.argmax()])
     lead = scaled[best[0]] + gumbel(best, draw.position, draw.seed)[0]
     ids = _nucleus(scaled, draw)

@@ -1,4 +1,4 @@
-"""Promise 1: the reply is the model's own, whatever the drafter, the batch, the chunks, the cache or the preemptions."""
+"""Promise 1: the reply is the model's own, whatever the drafter, batch, chunks, cache or preemptions."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def test_a_bad_request_names_its_field(param: str, fields: dict[str, object]) ->
 
 
 def test_a_wrong_priority_is_told_the_right_ones() -> None:
-    with pytest.raises(RequestError, match="interactive, normal, background.*'urgent'"):
+    with pytest.raises(RequestError, match=r"interactive, normal, background.*'urgent'"):
         request(priority="urgent")
 
 

@@ -1,4 +1,4 @@
-"""A pass over trees and chunks computes what the model computes for each path alone, before and after moving entries."""
+"""A pass over trees and chunks computes what the model computes for each path alone, also after moving entries."""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence as Seq
+from collections.abc import Callable
+from collections.abc import Sequence as Seq
 
 import pytest
 from fakes import make_request
@@ -372,6 +373,6 @@ def test_a_row_planned_already_is_taken_back_when_an_older_prompt_needs_its_memo
     add(scheduler, "interactive", 63, priority="interactive")
     while scheduler.preemptions == 0:
         plan = step(scheduler)
-    assert shares(plan) == [("interactive", 10)]
+    assert shares(plan) == [("interactive", 1)]
     assert ids(scheduler.waiting) == ["normal"]
     assert normal.pending == len(normal.tokens)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from paceline.kernels.backend import Ops
-from paceline.kernels.linear import Norm
+from paceline.kernels.linear import Norm, TensorMatrix
 
 SHAPES = [(1, 8, 16), (2, 33, 6), (5, 80, 24), (17, 64, 192), (70, 7, 2)]  # rows, K, N
 EXTRAS = list(itertools.product((False, True), repeat=4))  # norm, bias, residual, gate
@@ -48,7 +48,7 @@ def test_equals_float64_with_every_extra(
         norm = Norm(random(k), 1e-2) if normed else None
         residual = random(rows, n // 2 if gated else n) if summed else None
         before = [None if tensor is None else tensor.clone() for tensor in (x, weight, bias, residual)]
-        y = ops.linear(x, ops.pack(weight, bias), norm=norm, residual=residual, gate=gated)
+        y = ops.linear(x, ops.pack(TensorMatrix(weight), bias, gate=gated), norm=norm, residual=residual, gate=gated)
         assert y.dtype == dtype
         torch.testing.assert_close(
             y.double(),
@@ -62,5 +62,5 @@ def test_equals_float64_with_every_extra(
 
 
 def test_norm_survives_a_row_of_zeros(ops: Ops) -> None:
-    y = ops.linear(torch.zeros(1, 4), ops.pack(torch.ones(2, 4)), norm=Norm(torch.ones(4), 1e-6))
+    y = ops.linear(torch.zeros(1, 4), ops.pack(TensorMatrix(torch.ones(2, 4))), norm=Norm(torch.ones(4), 1e-6))
     assert torch.equal(y, torch.zeros(1, 2))

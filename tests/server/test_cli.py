@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import get_args
 
 import orjson
 import pytest
@@ -20,6 +21,7 @@ import typer
 from service import MODEL_ID, live_server, running_service
 from tiny_models import make_folder
 
+from paceline.engine.build import DRAFTERS
 from paceline.engine.config import EngineConfig
 from paceline.server import options
 from paceline.server.cli import app, main, serve
@@ -159,6 +161,10 @@ def test_defaults_are_those_of_the_engine() -> None:
     shown = {name: parameter.default for name, parameter in inspect.signature(serve).parameters.items()}
     for field in EngineConfig.__dataclass_fields__.values():
         assert shown[field.name] == field.default, field.name
+
+
+def test_every_drafter_of_the_engine_can_be_chosen() -> None:
+    assert set(get_args(get_args(options.Speculator)[0])) == {"auto", *DRAFTERS}
 
 
 def test_every_option_has_a_variable_and_a_help_sentence() -> None:

@@ -9,7 +9,9 @@ from paceline.engine.errors import RequestError
 from paceline.server.fields import Fields, describe, parse_object
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b'{"a": NaN}', b'{"a": Infinity}', b"\xff", b'{"a": "\\ud800"}', b"[" * 5000])
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b'{"a": NaN}', b'{"a": Infinity}', b"\xff", b'{"a": "\\ud800"}', b"[" * 5000]
+)
 def test_broken_json_is_one_sentence(data: bytes) -> None:
     with pytest.raises(RequestError, match=r"^The body is not valid JSON .* send one JSON object") as caught:
         parse_object(data, "The body")

@@ -98,9 +98,12 @@ async def test_figures_of_several_choices_add_up(service: Service) -> None:
 
 async def test_outcomes_are_counted_once(service: Service) -> None:
     def count(outcome: str) -> float:
-        return service.metrics.registry.get_sample_value(
-            "paceline_replies_total", {"protocol": "test", "outcome": outcome}
-        ) or 0.0
+        return (
+            service.metrics.registry.get_sample_value(
+                "paceline_replies_total", {"protocol": "test", "outcome": outcome}
+            )
+            or 0.0
+        )
 
     before = count("length"), count("cancelled"), count("refused")
     await finished(start(service, temperature=0.0))

@@ -42,7 +42,9 @@ def test_the_engines_counters_are_read_at_each_scrape() -> None:
 
 def test_prometheus_can_read_the_page() -> None:
     names = {family.name for family in text_string_to_metric_families(Metrics(lambda: STATS).exposition().decode())}
-    wanted = "time_to_first_token_seconds time_per_output_token_seconds inter_token_latency_seconds request_latency_seconds"
+    wanted = (
+        "time_to_first_token_seconds time_per_output_token_seconds inter_token_latency_seconds request_latency_seconds"
+    )
     assert {f"paceline_{name}" for name in (*wanted.split(), "replies", "http_responses", "preemptions")} <= names
 
 

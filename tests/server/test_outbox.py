@@ -37,7 +37,12 @@ async def test_order_within_a_response_is_kept() -> None:
     outbox.put({"type": "response.output_text.done", "response_id": "a", "text": "12"})
     outbox.put(delta("a", "late", 3))
     events = await drained(outbox)
-    assert [event.get("delta", event["type"]) for event in events] == ["12", "error", "response.output_text.done", "late"]
+    assert [event.get("delta", event["type"]) for event in events] == [
+        "12",
+        "error",
+        "response.output_text.done",
+        "late",
+    ]
 
 
 async def test_a_delta_that_left_takes_nothing_more() -> None:

@@ -98,7 +98,10 @@ def test_the_stock_sdk_knows_every_event() -> None:
         ('{"type": "response.create", "response": {"x_resume": true}}', "unsupported"),
         ('{"type": "response.create", "response": {"max_output_tokens": 0}}', None),
         ('{"type": "response.create", "response": {"input": [{"type": "item_reference"}]}}', None),
-        ('{"type": "response.create", "response": {"input": [{"type": "item_reference", "id": "x"}]}}', "item_not_found"),
+        (
+            '{"type": "response.create", "response": {"input": [{"type": "item_reference", "id": "x"}]}}',
+            "item_not_found",
+        ),
         ('{"type": "response.create", "response": {"instructions": "x", "temperature": -1}}', None),
         ('{"type": "response.cancel"}', "response_cancel_not_active"),
         ('{"type": "response.cancel", "response_id": "x"}', "response_cancel_not_active"),

@@ -18,7 +18,9 @@ def read(**values: Any) -> Parameters:
 
 
 def test_settings_and_extensions() -> None:
-    settings = read(output_modalities=["text"], max_output_tokens=5, temperature=0, seed=3, speculation={"mode": "none"})
+    settings = read(
+        output_modalities=["text"], max_output_tokens=5, temperature=0, seed=3, speculation={"mode": "none"}
+    )
     assert (settings.max_tokens, settings.temperature, settings.seed) == (5, 0.0, 3)
     assert settings.speculation.mode == "none"
     assert read(max_output_tokens="inf").max_tokens is None

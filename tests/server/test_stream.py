@@ -17,7 +17,9 @@ from paceline.server.stream import Stream, Streams
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with running_service(tmp_path_factory.mktemp("stream"), context_length=2048, max_batch=4, queue_limit=16, step_budget=32) as service:
+    with running_service(
+        tmp_path_factory.mktemp("stream"), context_length=2048, max_batch=4, queue_limit=16, step_budget=32
+    ) as service:
         yield service
 
 
@@ -81,10 +83,13 @@ async def test_abort_during_a_long_prefill(service: Service) -> None:
 
 
 async def test_leaving_the_block_by_an_exception_aborts(service: Service) -> None:
-    with pytest.raises(ValueError, match="left"):
+    async def leave() -> None:
         async with service.streams.open([request("a", 2000)]) as stream:
             async for _ in stream:
                 raise ValueError("left")
+
+    with pytest.raises(ValueError, match="left"):
+        await leave()
     await idle(service)
 
 
@@ -100,8 +105,7 @@ async def test_a_cancelled_reader_aborts(service: Service) -> None:
 async def test_patience_is_not_the_end(service: Service) -> None:
     async with service.streams.open([request("a", 2000)]) as stream:
         with pytest.raises(TimeoutError):
-            while True:
-                await stream.next(patience=0)
+            await stream.next(patience=0)
         assert await stream.next() is not None
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import random
+import zlib
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from paceline.engine.build import build_engine
 from paceline.engine.config import EngineConfig
 from paceline.engine.engine import Engine
 from paceline.engine.model.assets import TextAssets
 from paceline.engine.model.config import ModelConfig, RopeConfig
-from paceline.engine.model.weights import LayerWeights, ModelWeights
+from paceline.engine.model.weights import ModelWeights, expected_tensors, load_weights
 from paceline.engine.request import Delta, Request, SamplingParams, Speculation
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.spec.cost import CostCurve
@@ -49,36 +52,28 @@ class RandomCheckpoint:
         self._sharpness = sharpness
 
     def load(self, *, device: torch.device, dtype: torch.dtype) -> ModelWeights:
-        generator = torch.Generator().manual_seed(self._seed)
-        c = self.config
+        return load_weights(self.config, self, device=device, dtype=dtype)
 
-        def weight(rows: int, columns: int, scale: float = 1.0) -> torch.Tensor:
-            values = torch.randn(rows, columns, generator=generator) * scale / columns**0.5
-            return values.to(device, dtype)
+    def close(self) -> None:
+        pass
 
-        def ones(size: int) -> torch.Tensor:
-            return torch.ones(size, device=device, dtype=dtype)
+    def _tensor(self, name: str) -> torch.Tensor:
+        """Norms are ones; a matrix is drawn from a generator seeded by the checkpoint's seed and its name."""
+        shape = expected_tensors(self.config)[name]
+        if len(shape) == 1:
+            return torch.zeros(shape) if name.endswith("bias") else torch.ones(shape)
+        generator = torch.Generator().manual_seed(zlib.crc32(f"{self._seed} {name}".encode()))
+        scale = {"model.embed_tokens.weight": 4.0, "lm_head.weight": 2.0 * self._sharpness}.get(name, 2.0)
+        return torch.randn(shape, generator=generator) * scale / shape[1] ** 0.5
 
-        layers = [
-            LayerWeights(
-                attn_norm=ones(c.hidden_size),
-                qkv=weight(c.q_rows + 2 * c.kv_rows, c.hidden_size, 2.0),
-                qkv_bias=None,
-                q_norm=None,
-                k_norm=None,
-                out=weight(c.hidden_size, c.q_rows, 2.0),
-                ffn_norm=ones(c.hidden_size),
-                gate_up=weight(2 * c.intermediate_size, c.hidden_size, 2.0),
-                down=weight(c.hidden_size, c.intermediate_size, 2.0),
-            )
-            for _ in range(c.num_layers)
-        ]
-        return ModelWeights(
-            embed=weight(c.vocab_size, c.hidden_size, 4.0),
-            layers=layers,
-            norm=ones(c.hidden_size),
-            lm_head=weight(c.vocab_size, c.hidden_size, 2.0 * self._sharpness),
-        )
+    def read_into(self, name: str, target: torch.Tensor) -> None:
+        target.copy_(self._tensor(name))
+
+    def kind(self, name: str) -> str:
+        return "F32"
+
+    def raw(self, name: str) -> NDArray[np.uint8]:
+        return self._tensor(name).view(torch.uint8).numpy()
 
 
 class Scripted:
@@ -189,7 +184,13 @@ def run(engine: Engine, requests: Sequence[Request], *, together: bool = True) -
 
 
 def make_request(
-    request_id: str, prompt: Sequence[int], *, mode: str = "auto", max_tokens: int = 40, seed: int = 1, **sampling: object
+    request_id: str,
+    prompt: Sequence[int],
+    *,
+    mode: str = "auto",
+    max_tokens: int = 40,
+    seed: int = 1,
+    **sampling: object,
 ) -> Request:
     params = SamplingParams(max_tokens=max_tokens, seed=seed, **{"temperature": 0.0, **sampling})  # type: ignore[arg-type]
     return Request(id=request_id, prompt=tuple(prompt), sampling=params, speculation=Speculation(mode=mode))

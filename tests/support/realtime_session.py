@@ -69,7 +69,9 @@ class Driver:
 
     def user(self, text: str, **item: Any) -> list[dict[str, Any]]:
         content = [{"type": "input_text", "text": text}]
-        return self.say("conversation.item.create", item={"type": "message", "role": "user", "content": content, **item})
+        return self.say(
+            "conversation.item.create", item={"type": "message", "role": "user", "content": content, **item}
+        )
 
     def create(self, **response: Any) -> str:
         """Starts a response with `response.create`; returns its id."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -54,8 +55,12 @@ def client_of(service: Service, settings: Settings | None = None) -> Iterator[Te
 class LiveServer:
     """uvicorn on a free loopback port, in a thread."""
 
-    def __init__(self, service: Service, settings: Settings, drain_s: float, client_patience_s: float) -> None:
+    def __init__(
+        self, service: Service, settings: Settings, drain_s: float, client_patience_s: float, small_buffers: bool
+    ) -> None:
         self._listener = bind("127.0.0.1", 0)
+        if small_buffers:  # accepted sockets inherit it: a client that does not read is felt at once
+            self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
         self._up = threading.Event()
         self.url = url_of(self._listener)
         self.port = int(self.url.rpartition(":")[2])
@@ -90,8 +95,9 @@ def live_server(
     *,
     drain_s: float = 5.0,
     client_patience_s: float = 30.0,
+    small_buffers: bool = False,
 ) -> Iterator[LiveServer]:
-    server = LiveServer(service, settings or Settings(), drain_s, client_patience_s)
+    server = LiveServer(service, settings or Settings(), drain_s, client_patience_s, small_buffers)
     server.start()
     try:
         yield server

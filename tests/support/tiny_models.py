@@ -275,13 +275,13 @@ def reference_from_weights(config: ModelConfig, weights: ModelWeights) -> Any:
 
 def unfuse(config: ModelConfig, weights: ModelWeights) -> dict[str, torch.Tensor]:
     """Our weights under their names on the hub: the inverse of loading, written on its own to check it."""
-    tensors = {"model.embed_tokens.weight": weights.embed, "model.norm.weight": weights.norm}
+    tensors = {"model.embed_tokens.weight": weights.embed.dense(), "model.norm.weight": weights.norm}
     if not config.tie_embeddings:
-        tensors["lm_head.weight"] = weights.lm_head
+        tensors["lm_head.weight"] = weights.lm_head.dense()
     q, kv, inner = config.num_heads * config.head_dim, config.num_kv_heads * config.head_dim, config.intermediate_size
     for index, layer in enumerate(weights.layers):
         prefix = f"model.layers.{index}."
-        for suffix, fused in (("weight", layer.qkv), ("bias", layer.qkv_bias)):
+        for suffix, fused in (("weight", layer.qkv.dense()), ("bias", layer.qkv_bias)):
             if fused is not None:
                 tensors[f"{prefix}self_attn.q_proj.{suffix}"] = fused[:q]
                 tensors[f"{prefix}self_attn.k_proj.{suffix}"] = fused[q : q + kv]
@@ -289,10 +289,10 @@ def unfuse(config: ModelConfig, weights: ModelWeights) -> dict[str, torch.Tensor
         if layer.q_norm is not None and layer.k_norm is not None:
             tensors[f"{prefix}self_attn.q_norm.weight"] = layer.q_norm
             tensors[f"{prefix}self_attn.k_norm.weight"] = layer.k_norm
-        tensors[f"{prefix}self_attn.o_proj.weight"] = layer.out
-        tensors[f"{prefix}mlp.gate_proj.weight"] = layer.gate_up[:inner]
-        tensors[f"{prefix}mlp.up_proj.weight"] = layer.gate_up[inner:]
-        tensors[f"{prefix}mlp.down_proj.weight"] = layer.down
+        tensors[f"{prefix}self_attn.o_proj.weight"] = layer.out.dense()
+        tensors[f"{prefix}mlp.gate_proj.weight"] = layer.gate_up.dense()[:inner]
+        tensors[f"{prefix}mlp.up_proj.weight"] = layer.gate_up.dense()[inner:]
+        tensors[f"{prefix}mlp.down_proj.weight"] = layer.down.dense()
         tensors[f"{prefix}input_layernorm.weight"] = layer.attn_norm
         tensors[f"{prefix}post_attention_layernorm.weight"] = layer.ffn_norm
     return tensors

@@ -11,8 +11,7 @@
 
 namespace paceline {
 
-constexpr int kRowTile = 8;           // rows that share one unpacking of a block
-constexpr size_t kPrefetch = 1280;    // bytes ahead: four groups of q4
+constexpr size_t kPrefetch = 1280;  // bytes ahead: four groups of q4
 
 template <class Q>
 struct UnpackedGroup {
@@ -31,14 +30,12 @@ struct UnpackedGroup {
     }
   }
 
-  I dot(const int8_t* x, int32_t sum_x) const {
-    int32_t quad[quads];
-    std::memcpy(quad, x, sizeof quad);
+  I dot(const Cell& x) const {
     // Two chains: integers add up the same in any order, and one chain of eight would wait for its own latency.
-    I even = start(sum_x), odd = start_nibbles(0);
+    I even = start(x.sum), odd = start_nibbles(0);
     for (int i = 0; i < quads; i += 2) {
-      even = step(even, w[i], quad[i]);
-      odd = step(odd, w[i + 1], quad[i + 1]);
+      even = step(even, w[i], x.quads[i]);
+      odd = step(odd, w[i + 1], x.quads[i + 1]);
     }
     return add(even, odd);
   }
@@ -54,34 +51,23 @@ struct UnpackedGroup {
   }
 };
 
-// acc[i] = row r0 + i times the block at p.
+// acc[i] = row r0 + i times the block at p; r0 starts a tile.
 template <int Rows, class Q>
 inline void multiply(Q, const uint8_t* p, const Activations& x, int64_t r0, F* acc) {
-  const int8_t* values[Rows];
-  const float *scales[Rows], *weighted[Rows];
-  const int32_t* sums[Rows];
   F total[Rows];
-  for (int i = 0; i < Rows; ++i) {
-    values[i] = x.value_row(r0 + i);
-    scales[i] = x.scale_row(r0 + i);
-    weighted[i] = x.weighted_row(r0 + i);
-    sums[i] = x.sum_row(r0 + i);
-    total[i] = zero();
-  }
+  for (auto& t : total) t = zero();
+  const Cell* cell = x.tile(r0);
   const int used = (x.inputs + kGroup - 1) / kGroup;
   for (int first = 0; first < used; first += Q::groups, p += Q::unit_bytes) {
     for (size_t line = 0; line < Q::unit_bytes; line += 64) prefetch(p + kPrefetch + line);
-    for (int part = 0; part < Q::groups; ++part) {
-      const int g = first + part;
+    for (int part = 0; part < Q::groups; ++part, cell += kRowTile) {
       const UnpackedGroup<Q> group(p + part * Q::group_bytes);
       const F scale = load_half(reinterpret_cast<const uint16_t*>(p + Q::scale_at(part)));
-      for (int i = 0; i < Rows; ++i) {
-        const I dots = group.dot(values[i] + g * kGroup, sums[i][g]);
-        total[i] = fma(mul(to_float(dots), scale), set(scales[i][g]), total[i]);
-      }
+      for (int i = 0; i < Rows; ++i)
+        total[i] = fma(mul(to_float(group.dot(cell[i])), scale), set(cell[i].scale), total[i]);
       if constexpr (Q::minimum) {
         const F minimum = load_half(reinterpret_cast<const uint16_t*>(p + Q::scale_at(part, 1)));
-        for (int i = 0; i < Rows; ++i) total[i] = fma(minimum, set(weighted[i][g]), total[i]);
+        for (int i = 0; i < Rows; ++i) total[i] = fma(minimum, set(cell[i].weighted), total[i]);
       }
     }
   }
@@ -95,7 +81,7 @@ inline void multiply(Floating<T>, const uint8_t* p, const Activations& x, int64_
   // Four chains per row, inputs k mod 4: the order is fixed, and the additions do not wait for each other.
   F total[Rows][4];
   for (int i = 0; i < Rows; ++i) {
-    rows[i] = x.float_row(r0 + i);
+    rows[i] = x.row(r0 + i);
     for (auto& chain : total[i]) chain = zero();
   }
   for (int k = 0; k + 4 <= x.inputs; k += 4) {

@@ -16,7 +16,7 @@ namespace paceline {
 struct Draw {
   uint64_t seed;
   uint64_t position;
-  float temperature;
+  float temperature;  // 0 is argmax
   int64_t top_k;
   double top_p, min_p;
 };
@@ -42,6 +42,8 @@ inline float gumbel(uint64_t position, int64_t token, uint64_t seed) {
 
 // No noise exceeds 17.33: a token further than that below another one cannot win.
 constexpr float kNoiseCeiling = 17.4f;
+// A lower temperature would overflow; at this one no noise changes the choice any more.
+constexpr float kColdest = 1e-20f;
 
 inline int64_t argmax(const float* x, int64_t n) {  // the first of equal values
   F high = set(-std::numeric_limits<float>::infinity());
@@ -92,9 +94,10 @@ inline std::vector<int64_t> nucleus(const std::vector<float>& scaled, const Draw
 
 inline int64_t sample_row(const float* logits, int64_t n, const Draw& draw, std::vector<float>& scaled) {
   const int64_t best = argmax(logits, n);
-  if (draw.temperature == 0) return best;
+  if (draw.temperature <= 0) return best;
+  const float temperature = std::max(draw.temperature, kColdest);
   scaled.resize(n);
-  for (int64_t i = 0; i < n; ++i) scaled[i] = logits[i] / draw.temperature;
+  for (int64_t i = 0; i < n; ++i) scaled[i] = logits[i] / temperature;
   const float floor = scaled[best] + gumbel(draw.position, best, draw.seed) - kNoiseCeiling;
   int64_t winner = best;
   float highest = -std::numeric_limits<float>::infinity();

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from tiny_models import FAMILIES, hf_config
 
 from paceline.engine.errors import ModelError
 from paceline.engine.model.config import ModelConfig, from_hf
-from paceline.engine.model.weights import check_tensors, expected_tensors, load_weights
+from paceline.engine.model.weights import Matrix, ModelWeights, check_tensors, expected_tensors, load_weights
 
 
 class Numbered:
@@ -24,12 +26,25 @@ class Numbered:
         target.fill_(self.numbers[name])
         self.asked.append(name)
 
+    def kind(self, name: str) -> str:
+        return "F32"
+
+    def raw(self, name: str) -> NDArray[np.uint8]:
+        return np.full((self.shapes[name][0], 4 * self.shapes[name][1]), self.numbers[name], np.uint8)
+
+
+def matrices_of(weights: ModelWeights) -> list[Matrix]:
+    layers = [m for layer in weights.layers for m in (layer.qkv, layer.out, layer.gate_up, layer.down)]
+    return [weights.embed, *layers, *([] if weights.lm_head is weights.embed else [weights.lm_head])]
+
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_tensor_is_read_once_into_its_place(family: str) -> None:
     config = from_hf(hf_config(family))
     reader = Numbered(config)
     weights = load_weights(config, reader, device=torch.device("cpu"), dtype=torch.float32)
+    dense = [matrix.dense() for matrix in matrices_of(weights)]
+    assert len(dense) == 4 * config.num_layers + 1 + (not config.tie_embeddings)
     assert sorted(reader.asked) == sorted(reader.shapes)
     assert len(weights.layers) == config.num_layers
     layer, prefix = weights.layers[1], "model.layers.1."
@@ -40,8 +55,8 @@ def test_every_tensor_is_read_once_into_its_place(family: str) -> None:
             for part, rows in (("q", q), ("k", kv), ("v", kv))
         ]
     )
-    assert torch.equal(layer.qkv, expected)
-    gate, up = layer.gate_up.split(config.intermediate_size)
+    assert torch.equal(layer.qkv.dense(), expected)
+    gate, up = layer.gate_up.dense().split(config.intermediate_size)
     assert gate.unique().tolist() == [reader.numbers[f"{prefix}mlp.gate_proj.weight"]]
     assert up.unique().tolist() == [reader.numbers[f"{prefix}mlp.up_proj.weight"]]
     assert (layer.qkv_bias is not None) == config.qkv_bias

@@ -1,0 +1,420 @@
+"""The step as a whole: order of events, ends of all kinds, books, counters, and the distribution of what is sampled."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+import torch
+from equality import Oracle
+from fakes import RandomCheckpoint, Replies, Scripted, make_request, run, tiny_engine
+from scipy.stats import chisquare
+
+from paceline.engine.engine import Engine
+from paceline.engine.errors import OverloadedError, RequestError
+from paceline.engine.request import Delta, Request, Speculation
+from paceline.spec.ngram import NGram
+from paceline.spec.proposer import Ask, Proposal, Verdict
+
+VOCAB = 61
+PROMPT = list(range(20))
+
+
+class Diary:
+    """A drafter of random trees that writes down when it is asked, told and made to forget."""
+
+    name = "diary"
+    needs_hidden = False
+
+    def __init__(self, vocab_size: int = VOCAB) -> None:
+        self.events: list[tuple[str, str]] = []
+        self._vocab_size = vocab_size
+        self._pick = random.Random(5)
+
+    def propose(self, asks: Sequence[Ask]) -> list[Proposal]:
+        self.events += [("ask", ask.seq_id) for ask in asks]
+        return [self._tree(ask.max_guesses) for ask in asks]
+
+    def _tree(self, n: int) -> Proposal:
+        tokens = tuple(self._pick.randrange(self._vocab_size) for _ in range(n))
+        return Proposal(self.name, tokens, tuple(self._pick.randrange(-1, i) for i in range(n)), (0.9,) * n)
+
+    def observe(self, verdicts: Sequence[Verdict]) -> None:
+        self.events += [("observe", verdict.seq_id) for verdict in verdicts]
+
+    def forget(self, seq_id: str) -> None:
+        self.events.append(("forget", seq_id))
+
+    def post(self, deltas: list[Delta]) -> None:
+        self.events += [("post", delta.request_id) for delta in deltas]
+
+
+@pytest.fixture(scope="module")
+def checkpoint() -> RandomCheckpoint:
+    return RandomCheckpoint(VOCAB, context_length=128)
+
+
+def finish(engine: Engine, *requests: Request) -> Replies:
+    return run(engine, requests)
+
+
+def hits(engine: Engine, tokens: Sequence[int]) -> int:
+    """Tokens of a prompt the prefix cache knows."""
+    return finish(engine, make_request("probe", tokens, max_tokens=1)).deltas["probe"][0].cached_tokens
+
+
+def assert_idle(engine: Engine) -> None:
+    engine.check()
+    stats = engine.stats()
+    assert (stats.running, stats.waiting, stats.blocks_held, engine.has_work) == (0, 0, 0, False)
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("param", "request_"),
+    [
+        ("messages", make_request("r", [1] * 128)),
+        ("messages", make_request("r", [1, VOCAB])),
+        ("messages", make_request("r", [-1])),
+        ("logit_bias", make_request("r", [1], logit_bias={VOCAB: 1.0})),
+        ("speculation.mode", make_request("r", [1], mode="medusa")),
+    ],
+)
+def test_a_request_that_cannot_run_names_its_field_and_leaves_no_trace(
+    checkpoint: RandomCheckpoint, param: str, request_: Request
+) -> None:
+    engine = tiny_engine(checkpoint, [NGram()])
+    for refuse in (engine.validate, engine.submit):
+        with pytest.raises(RequestError) as caught:
+            refuse(request_)
+        assert caught.value.param == param
+        assert str(caught.value).endswith(".")
+    assert_idle(engine)
+
+
+def test_an_unknown_speculator_is_told_the_known_ones(checkpoint: RandomCheckpoint) -> None:
+    engine = tiny_engine(checkpoint, [NGram()])
+    assert engine.speculators == ("auto", "ngram", "none")
+    with pytest.raises(RequestError, match=r"'medusa'.*auto, ngram, none"):
+        engine.validate(make_request("r", [1], mode="medusa"))
+
+
+def test_a_full_queue_refuses(checkpoint: RandomCheckpoint) -> None:
+    engine = tiny_engine(checkpoint, queue_limit=2)
+    for name in "ab":
+        engine.submit(make_request(name, [1]))
+    with pytest.raises(OverloadedError):
+        engine.submit(make_request("c", [1]))
+    assert engine.stats().waiting == 2
+
+
+def test_the_largest_values_run(checkpoint: RandomCheckpoint) -> None:
+    engine = tiny_engine(checkpoint)
+    request = make_request("r", [VOCAB - 1] * 127, max_tokens=10**9, logit_bias={VOCAB - 1: 100.0}, temperature=1.0)
+    replies = finish(engine, request)
+    assert (replies.tokens("r"), replies.finish("r")) == ([VOCAB - 1], "length")
+
+
+# Order of events
+
+
+def test_the_reader_has_its_text_before_anyone_learns_from_it(checkpoint: RandomCheckpoint) -> None:
+    diary = Diary()
+    engine = tiny_engine(checkpoint, [diary])
+    for name in "ab":
+        engine.submit(make_request(name, PROMPT, max_tokens=12, temperature=0.8))
+    while engine.has_work:
+        del diary.events[:]
+        alive = len(engine.scheduler.running)
+        engine.step(diary.post)
+        kinds = [kind for kind, _ in diary.events]
+        assert kinds == sorted(kinds, key=["ask", "post", "observe", "forget"].index)
+        assert kinds.count("post") == kinds.count("observe") >= max(alive, 1)
+
+
+def test_the_first_token_leaves_before_anything_is_drafted(checkpoint: RandomCheckpoint) -> None:
+    diary = Diary()
+    engine = tiny_engine(checkpoint, [diary], step_budget=64, max_nodes=8)
+    engine.submit(make_request("early", PROMPT[:4], max_tokens=60))
+    for _ in range(3):
+        engine.step(diary.post)
+    for name in ("late", "late-again"):  # prefilled in chunks, beside a sequence that drafts
+        engine.submit(make_request(name, [i % VOCAB for i in range(70)], max_tokens=8))
+    while engine.has_work:
+        engine.step(diary.post)
+    for name in ("early", "late", "late-again"):
+        mine = [kind for kind, owner in diary.events if owner == name]
+        assert mine[:3] == ["post", "observe", "ask"]
+
+
+def test_a_drafter_forgets_each_sequence_once_however_it_ends(checkpoint: RandomCheckpoint) -> None:
+    diary = Diary()
+    engine = tiny_engine(checkpoint, [diary], max_batch=4)
+    for name in ("finished", "aborted", "cut", "failed", "never-ran"):
+        engine.submit(make_request(name, PROMPT, max_tokens=3 if name == "finished" else 90))
+    while not any(event == ("forget", "finished") for event in diary.events):
+        engine.step(diary.post)
+    engine.abort("aborted")
+    engine.cut("cut", 1)
+    engine.fail("broken", diary.post)
+    forgotten = [owner for kind, owner in diary.events if kind == "forget"]
+    assert sorted(forgotten) == ["aborted", "cut", "failed", "finished", "never-ran"]
+    assert_idle(engine)
+
+
+def test_nothing_to_do_is_nothing_done(checkpoint: RandomCheckpoint) -> None:
+    engine = tiny_engine(checkpoint)
+    posts: list[list[Delta]] = []
+    engine.step(posts.append)
+    assert (posts, engine.stats().steps) == ([], 0)
+
+
+# What a request allows
+
+
+def test_a_request_chooses_its_drafter_and_the_size_of_its_trees(checkpoint: RandomCheckpoint) -> None:
+    diary = Diary()
+    engine = tiny_engine(checkpoint, [diary, NGram()])
+    names = ("auto", "none", "ngram", "small", "plain")
+    base = [make_request(name, PROMPT, logit_bias={7: 100.0}) for name in names]  # replies that repeat themselves
+    modes = {
+        "none": Speculation(mode="none"),
+        "ngram": Speculation(mode="ngram"),
+        "small": Speculation(max_nodes=3),
+        "plain": Speculation(max_nodes=1),
+    }
+    replies = finish(engine, *(replace(r, speculation=modes.get(r.id, Speculation())) for r in base))
+    drafted = {name: max(delta.drafted for delta in deltas) for name, deltas in replies.deltas.items()}
+    assert drafted["none"] == drafted["plain"] == 0
+    assert drafted["small"] == 2
+    assert drafted["auto"] > 2
+    assert {owner for kind, owner in diary.events if kind == "ask"} == {"auto", "small"}
+    sources = {name: {d.source for d in deltas if d.accepted} for name, deltas in replies.deltas.items()}
+    assert sources["none"] == sources["plain"] == set()
+    assert sources["ngram"] == {"ngram"}
+    assert all(replies.tokens(name) == replies.tokens("none") for name in names)
+
+
+# Ends of all kinds
+
+
+def test_abort_frees_the_blocks_at_once_in_every_state(checkpoint: RandomCheckpoint) -> None:
+    engine = tiny_engine(checkpoint, [NGram()], max_batch=2, step_budget=16)
+    replies = Replies()
+    engine.submit(make_request("decoding", PROMPT[:5], max_tokens=50))
+    for _ in range(3):
+        engine.step(replies)
+    engine.submit(make_request("prefilling", range(20, 60)))
+    engine.submit(make_request("waiting", range(20, 60)))
+    engine.step(replies)
+    states = {seq.id: (bool(seq.blocks), seq.num_computed, seq.pending) for seq in engine.scheduler}
+    assert states["prefilling"][0]
+    assert 0 < states["prefilling"][1] < 40
+    assert states["waiting"] == (False, 0, 40)
+    engine.abort("nobody")
+    for name in ("waiting", "prefilling", "decoding"):
+        seq = engine.scheduler.find(name)
+        assert seq is not None
+        held, mine = engine.stats().blocks_held, len(seq.blocks)
+        engine.abort(name)
+        engine.check()
+        assert engine.stats().blocks_held == held - mine
+        count = len(replies.deltas.get(name, []))
+        engine.step(replies)
+        assert len(replies.deltas.get(name, [])) == count
+    assert_idle(engine)
+    assert finish(engine, make_request("next", PROMPT, max_tokens=5)).finish("next") == "length"
+
+
+def run_until(engine: Engine, done: Callable[[], bool], replies: Replies) -> None:
+    while not done():
+        engine.step(replies)
+        engine.check()
+
+
+def test_what_follows_a_cut_is_not_found_again(checkpoint: RandomCheckpoint) -> None:
+    replies = Replies()
+    for kept, found in ((40, 48), (30, 48), (28, 48), (27, 32), (5, 16), (0, 16)):
+        engine = tiny_engine(checkpoint)
+        engine.submit(make_request("r", PROMPT, max_tokens=100))
+        replies.deltas.clear()
+        run_until(engine, lambda: len(replies.tokens("r")) == 41, replies)
+        tokens = PROMPT + replies.tokens("r")
+        engine.cut("r", kept)
+        assert_idle(engine)
+        assert hits(engine, tokens[:50]) == found, kept
+
+
+def test_what_follows_a_cut_is_not_found_again_when_the_sequence_was_preempted(checkpoint: RandomCheckpoint) -> None:
+    engine, replies = tiny_engine(checkpoint, blocks=8), Replies()
+    engine.submit(make_request("old", [1] * 20, max_tokens=40))
+    engine.step(replies)
+    engine.submit(make_request("young", PROMPT, max_tokens=100))
+    run_until(engine, lambda: len(replies.tokens("young")) == 41, replies)
+    young = engine.scheduler.find("young")
+    assert young is not None
+    engine.scheduler._preempt(engine.scheduler.schedule(), young)
+    engine.cut("young", 5)
+    engine.abort("old")
+    assert_idle(engine)
+    assert hits(engine, [*PROMPT, *replies.tokens("young")][:50]) == 16
+
+
+def test_failing_ends_everyone_with_an_error_and_the_engine_goes_on(checkpoint: RandomCheckpoint) -> None:
+    engine, replies = tiny_engine(checkpoint, [NGram()], max_batch=1), Replies()
+    for name in ("running", "waiting"):
+        engine.submit(make_request(name, PROMPT))
+    engine.step(replies)
+    engine.fail("The step broke.", replies)
+    assert_idle(engine)
+    for name in ("running", "waiting"):
+        last = replies.deltas[name][-1]
+        assert (last.finish, last.error, last.tokens) == ("error", "The step broke.", ())
+    request = make_request("next", PROMPT)
+    assert finish(engine, request).tokens("next") == finish(tiny_engine(checkpoint), request).tokens("next")
+
+
+def test_a_step_that_breaks_late_leaves_no_reader_waiting(
+    checkpoint: RandomCheckpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The device fails while entries are moved, in the very step that ends a reply: that reader must hear of it too."""
+    engine, replies = tiny_engine(checkpoint), Replies()
+    for name, length in (("short", 3), ("long", 30)):
+        engine.submit(make_request(name, PROMPT, max_tokens=length))
+    for _ in range(2):
+        engine.step(replies)
+
+    def broken(moves: object) -> None:
+        raise RuntimeError("the device is gone")
+
+    monkeypatch.setattr(engine._runner, "move", broken)
+    with pytest.raises(RuntimeError):
+        engine.step(replies)
+    engine.fail("The step broke.", replies)
+    assert_idle(engine)
+    assert {name: replies.finish(name) for name in replies.deltas} == {"short": "error", "long": "error"}
+
+
+def test_entries_of_a_broken_step_are_not_found_again(
+    checkpoint: RandomCheckpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Accepted entries that were never moved into place must not be shared with the next request."""
+    request = make_request("r", PROMPT, max_tokens=100)
+    truth = finish(tiny_engine(checkpoint), request).tokens("r")
+    follower = make_request("next", PROMPT + truth[:60], mode="none", max_tokens=10)
+    plain = finish(tiny_engine(checkpoint), follower).tokens("next")
+
+    class OffLine(Scripted):
+        """The whole truth behind a wrong guess, so that every accepted guess stands off the line."""
+
+        def propose(self, asks: Sequence[Ask]) -> list[Proposal]:
+            return [self._behind_a_wrong_one(proposal) for proposal in super().propose(asks)]
+
+        def _behind_a_wrong_one(self, right: Proposal) -> Proposal:
+            n = len(right.tokens)
+            tokens = ((right.tokens[0] + 1) % VOCAB, *right.tokens[:-1])
+            return replace(
+                right, tokens=tokens, parents=(-1, -1, *range(1, n - 1)), probabilities=(0.99, *[0.9] * (n - 1))
+            )
+
+    engine, replies = tiny_engine(checkpoint, [OffLine("right", {request.prompt: truth}, VOCAB)]), Replies()
+    engine.submit(request)
+    engine.step(replies)
+
+    def broken(moves: Sequence[object]) -> None:
+        assert moves
+        raise RuntimeError("the device is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engine._runner, "move", broken)
+        with pytest.raises(RuntimeError):
+            engine.step(replies)
+    engine.fail("The step broke.", replies)
+    assert finish(engine, follower).tokens("next") == plain
+
+
+# Counters
+
+
+def test_counters_agree_with_the_deltas(checkpoint: RandomCheckpoint) -> None:
+    requests = [make_request(f"r{i}", [i, *PROMPT], max_tokens=20 + i) for i in range(4)]
+    plain = run(tiny_engine(checkpoint), requests, together=False)
+    drafter = Scripted("random", {request.prompt: plain.tokens(request.id) for request in requests}, VOCAB)
+    engine = tiny_engine(checkpoint, [drafter])
+    replies = run(engine, requests)
+    again = run(engine, [replace(request, id=f"{request.id}-again") for request in requests])
+    deltas = [delta for r in (replies, again) for mine in r.deltas.values() for delta in mine]
+    stats = engine.stats()
+    assert stats.generated_tokens == sum(len(delta.tokens) for delta in deltas) == 2 * sum(range(20, 24))
+    assert stats.prompt_tokens == 8 * len(requests[0].prompt)
+    assert stats.prefix_hit_tokens == 4 * 16
+    assert sum(stats.drafted_by_depth) == sum(delta.drafted for delta in deltas)
+    assert sum(stats.accepted_by_depth) == sum(delta.accepted for delta in deltas) > 0
+    assert all(a <= d for a, d in zip(stats.accepted_by_depth, stats.drafted_by_depth, strict=True))
+    assert list(stats.accepted_by_depth) == sorted(stats.accepted_by_depth, reverse=True)
+    assert 0 < stats.forward_ms <= stats.step_ms
+    assert stats.steps >= 2 * 2
+    assert not stats.stuck
+    assert stats.blocks_free + stats.blocks_cached + stats.blocks_held == stats.blocks_total
+
+
+def test_a_chain_that_is_always_right_is_counted_at_its_depths(checkpoint: RandomCheckpoint) -> None:
+    request = make_request("r", PROMPT, max_tokens=22)
+    truth = finish(tiny_engine(checkpoint), request).tokens("r")
+    engine = tiny_engine(checkpoint, [Scripted("right", {request.prompt: truth}, VOCAB)], max_nodes=5)
+    replies = finish(engine, request)
+    # The first token alone, then four guesses and a bonus token per step, then one left.
+    assert [len(delta.tokens) for delta in replies.deltas["r"]] == [1, 5, 5, 5, 5, 1]
+    assert engine.stats().drafted_by_depth == engine.stats().accepted_by_depth == (4, 4, 4, 4, *[0] * 12)
+
+
+def test_the_cost_curve_learns_from_every_step(checkpoint: RandomCheckpoint) -> None:
+    engine = tiny_engine(checkpoint, cost={1: 1e6, 100_000: 1e6})
+    before = engine._planner.cost.cost(1)
+    finish(engine, make_request("r", PROMPT, max_tokens=10))
+    assert engine._planner.cost.cost(1) < before
+
+
+# The distribution
+
+
+def test_sampled_tokens_follow_the_softmax_with_guesses_of_every_kind() -> None:
+    """Tokens 1 and 2 jointly, chosen inside random trees, against the exact distribution of the model."""
+    vocab, prompt, runs = 8, [3, 1, 4], 2500
+    checkpoint = RandomCheckpoint(vocab, context_length=32, seed=4)
+    oracle = Oracle(checkpoint)
+    first = torch.softmax(oracle.logits(prompt)[-1].double(), -1)
+    joint = torch.zeros(vocab, vocab, dtype=torch.float64)
+    for zero in range(vocab):
+        for one in range(vocab):
+            rows = torch.softmax(oracle.logits([*prompt, zero, one])[-2:].double(), -1)
+            joint[one] += first[zero] * rows[0, one] * rows[1]
+    assert float(joint.sum()) == pytest.approx(1.0)
+
+    engine = tiny_engine(checkpoint, [Diary(vocab)], max_batch=64, queue_limit=runs, max_nodes=8)
+    for seed in range(runs):
+        engine.submit(make_request(str(seed), prompt, max_tokens=8, temperature=1.0, seed=seed * 7919 + 13))
+    replies = Replies()
+    while engine.has_work:
+        engine.step(replies)
+        for seq in list(engine.scheduler.running):
+            if seq.output_count >= 3:
+                engine.abort(seq.id)
+    outputs = [replies.tokens(str(seed))[:3] for seed in range(runs)]
+    inside = sum(len(replies.deltas[str(seed)][1].tokens) > 1 for seed in range(runs))
+    assert inside > runs / 5, "too few guesses were accepted to prove anything"
+
+    observed = torch.zeros(vocab, vocab, dtype=torch.float64)
+    for _, one, two in outputs:
+        observed[one, two] += 1
+    expected = joint.flatten() * runs
+    rare = expected < 5
+    cells = [torch.cat((t.flatten()[~rare], t.flatten()[rare].sum()[None])) for t in (observed, expected)]
+    if not rare.any():
+        cells = [cell[:-1] for cell in cells]
+    assert len(cells[0]) > 20
+    assert chisquare(cells[0].numpy(), cells[1].numpy()).pvalue > 1e-4
