@@ -6,10 +6,10 @@ from collections.abc import Sequence as Seq
 
 import torch
 
+from paceline.kernels.batch import Batch
 from paceline.kernels.tree_attention import Layout
 from paceline.spec.tree import TokenTree
 
-from .model.decoder import Batch
 from .page_table import PageTable
 from .scheduler import Plan
 

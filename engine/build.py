@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 
 from paceline.kernels import backend
-from paceline.kernels.kv_cache import KVCache
+from paceline.kernels.kv_cache import CacheShape
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.spec.cost import CostCurve
 from paceline.spec.drafters import AUTO, Drafters
@@ -21,8 +21,7 @@ from .config import EngineConfig
 from .engine import Engine
 from .errors import ConfigError
 from .model.checkpoint import Checkpoint
-from .model.config import ModelConfig
-from .model.decoder import Decoder
+from .model.decoder import Decoder, cache_shape
 from .page_table import PageTable, blocks_for
 from .request import Request
 from .runner import Runner
@@ -73,16 +72,9 @@ def build_engine(
     checkpoint.close()
 
     spare = config.max_batch * (blocks_for(config.max_nodes) + 1) if _guesses(drafters) else 0
-    blocks, context_length = _size_cache(config, model, dtype, device, wanted)
-    cache = KVCache.allocate(
-        layers=model.num_layers,
-        blocks=blocks + spare,
-        kv_heads=model.num_kv_heads,
-        head_dim=model.head_dim,
-        dtype=dtype,
-        device=device,
-    )
-    runner = Runner(decoder, cache, ops, device)
+    shape = cache_shape(model, dtype, device)
+    blocks, context_length = _size_cache(config, shape, ops.block_bytes(shape), wanted)
+    runner = Runner(decoder, ops.allocate(shape, blocks + spare), ops, device)
     if cost is None:
         measurable = [rows for rows in _MEASURED_ROWS if rows <= min(blocks * BLOCK_SIZE, wanted)]
         cost = CostCurve({rows: runner.measure(rows) for rows in measurable})
@@ -133,18 +125,12 @@ def prefill_limit(cost: CostCurve, decoding: int, budget: int) -> int:
     return max(1, cost.rows_within(_STRETCH * cost.cost(decoding), decoding + budget) - decoding)
 
 
-def _size_cache(
-    config: EngineConfig, model: ModelConfig, dtype: torch.dtype, device: torch.device, wanted: int
-) -> tuple[int, int]:
+def _size_cache(config: EngineConfig, shape: CacheShape, block_bytes: int, wanted: int) -> tuple[int, int]:
     """(blocks, context length): a lone sequence of full context always fits, so nothing can wait forever."""
-    block_bytes = KVCache.block_bytes(
-        layers=model.num_layers, kv_heads=model.num_kv_heads, head_dim=model.head_dim, dtype=dtype
-    )
     memory = config.kv_memory
     if memory is None:
-        memory = (
-            int(torch.cuda.mem_get_info(device)[0] * _DEFAULT_CUDA_SHARE) if device.type == "cuda" else _DEFAULT_CPU_KV
-        )
+        on_cuda = shape.device.type == "cuda"
+        memory = int(torch.cuda.mem_get_info(shape.device)[0] * _DEFAULT_CUDA_SHARE) if on_cuda else _DEFAULT_CPU_KV
     blocks = memory // block_bytes
     if config.context_length is not None and blocks < blocks_for(wanted):
         raise ConfigError(

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 import torch
 
 from paceline.kernels.backend import Ops
-from paceline.kernels.kv_cache import KVCache
+from paceline.kernels.batch import Batch
+from paceline.kernels.kv_cache import Cache
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.kernels.tree_attention import Layout
 from paceline.spec.tree import TokenTree
 
 from .batch import build_batch
-from .model.decoder import Batch, Decoder
+from .model.decoder import Decoder
 from .page_table import Move
 from .scheduler import Plan
 
@@ -32,7 +33,7 @@ class StepOutput:
 class Runner:
     """One decoder, one cache, one device."""
 
-    def __init__(self, decoder: Decoder, cache: KVCache, ops: Ops, device: torch.device) -> None:
+    def __init__(self, decoder: Decoder, cache: Cache, ops: Ops, device: torch.device) -> None:
         self._decoder = decoder
         self._cache = cache
         self._ops = ops
@@ -45,7 +46,7 @@ class Runner:
         for row, tree in zip(plan.rows, trees, strict=True):
             starts.append(total)
             total += len(tree) - row.known + 1 if row.samples else 0
-        return StepOutput(logits, hidden, tuple(starts))
+        return StepOutput(logits.float(), hidden, tuple(starts))
 
     def move(self, moves: Seq[Move]) -> None:
         """Copy accepted entries that stand off the line, all layers at once."""

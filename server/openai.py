@@ -75,7 +75,8 @@ class OpenAI:
         )
         if asked.stream:
             return EventStream(self._events(generation, wire, asked), generation.abort)
-        body = await while_connected(request.receive, _collect(generation, wire, asked))
+        async with generation:
+            body = await while_connected(request.receive, _collect(generation, wire, asked))
         return Response(status_code=_CLIENT_LEFT) if body is None else json_response(body)
 
     async def _events(self, generation: Generation, wire: ChatWire, asked: ChatRequest) -> AsyncGenerator[bytes, None]:
@@ -99,7 +100,8 @@ class OpenAI:
             except ApiError as error:
                 parts += [event(error.body()), DONE]
                 ended = True
-            yield b"".join(parts)
+            if parts:
+                yield b"".join(parts)
 
 
 class _Chunks:
@@ -157,11 +159,10 @@ async def _collect(generation: Generation, wire: ChatWire, asked: ChatRequest) -
     """The whole reply as one body. Raises ApiError when the engine failed."""
     finishes = [""] * asked.n
     logprobs: list[list[TokenLogprob]] = [[] for _ in range(asked.n)]
-    async with generation:
-        while (step := await generation.next()) is not None:
-            raise_failure(step)
-            logprobs[step.index] += step.piece.logprobs or ()
-            finishes[step.index] = step.piece.finish or finishes[step.index]
+    while (step := await generation.next()) is not None:
+        raise_failure(step)
+        logprobs[step.index] += step.piece.logprobs or ()
+        finishes[step.index] = step.piece.finish or finishes[step.index]
     wants_logprobs = asked.parameters.logprobs is not None
     choices = [
         wire.choice(i, generation.committers[i].text, finishes[i], logprobs[i] if wants_logprobs else None)

@@ -1,11 +1,25 @@
-"""`embed`: look token ids up in the embedding table."""
+"""`embed`: look token ids up in a table; and the head made of the same table where the two are tied."""
 
 from typing import Protocol
 
 import torch
 
+from ..linear import Matrix, Packed
+
+
+class PackTable(Protocol):
+    def __call__(self, matrix: Matrix) -> Packed:
+        """matrix [V, H] -> a table for `embed`."""
+        ...
+
+
+class TiedHead(Protocol):
+    def __call__(self, table: Packed) -> Packed:
+        """A weight for `linear` with the table's values; the backend decides whether it needs memory of its own."""
+        ...
+
 
 class Embed(Protocol):
-    def __call__(self, table: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
-        """table [V, H], ids [R] int64 -> [R, H]."""
+    def __call__(self, table: Packed, ids: torch.Tensor) -> torch.Tensor:
+        """table of [V, H], ids [R] int64 -> [R, H]."""
         ...

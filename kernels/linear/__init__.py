@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -67,12 +67,7 @@ class TensorMatrix:
         return self.tensor
 
 
-@dataclass(frozen=True, slots=True)
-class PackedLinear:
-    """A weight in the layout its backend reads fastest; made by `Pack`, opaque to everyone else."""
-
-    data: torch.Tensor
-    bias: torch.Tensor | None  # [N]
+Packed = Any  # a weight in the layout its backend reads fastest: made by `Pack`, opaque to everyone else
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +79,7 @@ class Norm:
 
 
 class Pack(Protocol):
-    def __call__(self, matrix: Matrix, bias: torch.Tensor | None = None, *, gate: bool = False) -> PackedLinear:
+    def __call__(self, matrix: Matrix, bias: torch.Tensor | None = None, *, gate: bool = False) -> Packed:
         """matrix [N, K], bias [N] or None; gate: the weight is for a `linear` with the same flag."""
         ...
 
@@ -93,7 +88,7 @@ class Linear(Protocol):
     def __call__(
         self,
         x: torch.Tensor,
-        weight: PackedLinear,
+        weight: Packed,
         *,
         norm: Norm | None = None,
         residual: torch.Tensor | None = None,

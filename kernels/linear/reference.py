@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch.nn import functional
 
-from . import Matrix, Norm, PackedLinear
+from . import Matrix, Norm
 
 
-def pack(matrix: Matrix, bias: torch.Tensor | None = None, *, gate: bool = False) -> PackedLinear:
-    # Transposed storage, [K, N]: on a CPU the library's product then costs almost the same from 1 to 16 rows, where
-    # the [N, K] layout costs three times as much at 16 rows as at 1. That flat stretch is where trees are verified.
-    return PackedLinear(matrix.dense().t().contiguous(), bias)
+@dataclass(frozen=True, slots=True)
+class Transposed:
+    """A weight as [K, N].
+
+    On a CPU the library's product then costs almost the same from 1 to 16 rows, where the [N, K] layout costs three
+    times as much at 16 rows as at 1. That flat stretch is where trees are verified.
+    """
+
+    data: torch.Tensor  # [K, N]
+    bias: torch.Tensor | None  # [N]
+
+
+def pack(matrix: Matrix, bias: torch.Tensor | None = None, *, gate: bool = False) -> Transposed:
+    return Transposed(matrix.dense().t().contiguous(), bias)
 
 
 def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
@@ -22,7 +34,7 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
 
 def linear(
     x: torch.Tensor,
-    weight: PackedLinear,
+    weight: Transposed,
     *,
     norm: Norm | None = None,
     residual: torch.Tensor | None = None,

@@ -4,11 +4,11 @@ from typing import Protocol
 
 import torch
 
-from ..kv_cache import KVCache
+from ..kv_cache import Cache
 
 
 class MoveKV(Protocol):
-    def __call__(self, cache: KVCache, source: torch.Tensor, target: torch.Tensor) -> None:
+    def __call__(self, cache: Cache, source: torch.Tensor, target: torch.Tensor) -> None:
         """Copy slot source[i] to slot target[i] in every layer, all at once: reads happen before writes.
 
         source, target: [M] int64; the targets are distinct.

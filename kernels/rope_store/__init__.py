@@ -7,6 +7,7 @@ from typing import Protocol
 
 import torch
 
+from ..kv_cache import Cache
 from ..linear import Norm
 
 
@@ -28,15 +29,15 @@ class RopeStore(Protocol):
         rotation: Rotation,
         positions: torch.Tensor,
         slots: torch.Tensor,
-        k: torch.Tensor,
-        v: torch.Tensor,
+        cache: Cache,
+        layer: int,
         *,
         q_norm: Norm | None = None,
         k_norm: Norm | None = None,
     ) -> torch.Tensor:
         """qkv [R, (Hq + 2 Hkv) * D] -> rotated queries [R, Hq, D]; row r's key and value go to slot slots[r].
 
-        positions, slots: [R] int64. k, v: one layer of the cache, [slots, Hkv, D], written in place.
+        positions, slots: [R] int64. The cache is written in place, in this layer.
         q_norm, k_norm: RMS norm of each head, weights [D], applied before the rotation.
         """
         ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from ..kv_cache import TensorCache
 from ..linear import Norm
 from ..linear.reference import rms_norm
 from . import Rotation
@@ -20,12 +21,13 @@ def rope_store(
     rotation: Rotation,
     positions: torch.Tensor,
     slots: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
+    cache: TensorCache,
+    layer: int,
     *,
     q_norm: Norm | None = None,
     k_norm: Norm | None = None,
 ) -> torch.Tensor:
+    k, v = cache.k[layer], cache.v[layer]
     rows, kv_heads, head_dim = qkv.shape[0], k.shape[1], k.shape[2]
     heads = qkv.view(rows, -1, head_dim)
     queries = heads.shape[1] - 2 * kv_heads

@@ -16,6 +16,8 @@ from typing import Any, Protocol
 
 import torch
 
+from ..kv_cache import Cache
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -38,8 +40,8 @@ class Prepare(Protocol):
 
 
 class TreeAttention(Protocol):
-    def __call__(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, prepared: Any) -> torch.Tensor:
-        """q [R, Hq, D], one layer of the cache k, v [slots, Hkv, D] -> [R, Hq * D]; scores are scaled by D^-0.5.
+    def __call__(self, q: torch.Tensor, cache: Cache, layer: int, prepared: Any) -> torch.Tensor:
+        """q, as `rope_store` returned it for this layer, [R, Hq, D] -> [R, Hq * D]; scores are scaled by D^-0.5.
 
         Grouped heads: query head h reads key head h // (Hq / Hkv) (GQA, Ainslie et al., arXiv 2305.13245).
         """

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional
 
+from ..kv_cache import TensorCache
 from ..paging import BLOCK_SIZE
 from . import Layout
 
@@ -46,7 +47,8 @@ def prepare(layout: Layout, device: torch.device) -> list[_Span]:
     return spans
 
 
-def tree_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, prepared: list[_Span]) -> torch.Tensor:
+def tree_attention(q: torch.Tensor, cache: TensorCache, layer: int, prepared: list[_Span]) -> torch.Tensor:
+    k, v = cache.k[layer], cache.v[layer]
     rows, heads, head_dim = q.shape
     kv_heads = k.shape[1]
     out = torch.empty_like(q)

@@ -9,9 +9,9 @@ import torch
 from fakes import make_request
 
 from paceline.engine.batch import build_batch
-from paceline.engine.model.decoder import Batch
 from paceline.engine.scheduler import Plan, Row
 from paceline.engine.sequence import Sequence
+from paceline.kernels.batch import Batch
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.spec.tree import MAX_NODES, TokenTree
 

@@ -13,8 +13,9 @@ from paceline.engine.build import build_engine, choose_device, guess_limit, pref
 from paceline.engine.config import EngineConfig
 from paceline.engine.engine import Engine
 from paceline.engine.errors import ConfigError
+from paceline.engine.model.decoder import cache_shape
 from paceline.engine.request import Speculation
-from paceline.kernels.kv_cache import KVCache
+from paceline.kernels import kv_cache
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.spec.cost import CostCurve
 from paceline.spec.drafters import Drafters
@@ -37,8 +38,7 @@ def threads() -> Iterator[None]:
 
 
 def block_bytes(checkpoint: RandomCheckpoint) -> int:
-    c = checkpoint.config
-    return KVCache.block_bytes(layers=c.num_layers, kv_heads=c.num_kv_heads, head_dim=c.head_dim, dtype=torch.float32)
+    return kv_cache.block_bytes(cache_shape(checkpoint.config, torch.float32, torch.device("cpu")))
 
 
 def build(checkpoint: RandomCheckpoint, *, measured: bool = False, **options: object) -> Engine:

@@ -7,13 +7,13 @@ import torch
 from equality import Oracle
 from fakes import RandomCheckpoint, make_request
 
-from paceline.engine.model.decoder import Decoder
+from paceline.engine.model.decoder import Decoder, cache_shape
 from paceline.engine.page_table import PageTable
 from paceline.engine.runner import Runner
 from paceline.engine.scheduler import Plan, Row
 from paceline.engine.sequence import Sequence
 from paceline.kernels import backend
-from paceline.kernels.kv_cache import KVCache
+from paceline.kernels.kv_cache import TensorCache, allocate
 from paceline.spec.tree import TokenTree
 
 PROMPT = tuple(range(3, 25))
@@ -32,20 +32,12 @@ def oracle(checkpoint: RandomCheckpoint) -> Oracle:
 
 
 @pytest.fixture
-def cache(checkpoint: RandomCheckpoint) -> KVCache:
-    c = checkpoint.config
-    return KVCache.allocate(
-        layers=c.num_layers,
-        blocks=12,
-        kv_heads=c.num_kv_heads,
-        head_dim=c.head_dim,
-        dtype=torch.float32,
-        device=torch.device("cpu"),
-    )
+def cache(checkpoint: RandomCheckpoint) -> TensorCache:
+    return allocate(cache_shape(checkpoint.config, torch.float32, torch.device("cpu")), 12)
 
 
 @pytest.fixture
-def runner(checkpoint: RandomCheckpoint, cache: KVCache) -> Runner:
+def runner(checkpoint: RandomCheckpoint, cache: TensorCache) -> Runner:
     device, ops = torch.device("cpu"), backend.load()
     weights = checkpoint.load(device=device, dtype=torch.float32)
     return Runner(Decoder(checkpoint.config, weights, ops, context_length=128), cache, ops, device)
@@ -103,7 +95,7 @@ def test_moved_entries_continue_as_if_they_had_been_on_the_line(runner: Runner, 
     assert torch.allclose(logits[0], oracle.logits([*PROMPT, 30, 32, 35, 36, 40])[-1], atol=1e-4)
 
 
-def test_no_moves_touch_nothing(runner: Runner, cache: KVCache) -> None:
+def test_no_moves_touch_nothing(runner: Runner, cache: TensorCache) -> None:
     before = cache.k.clone()
     runner.move([])
     assert torch.equal(cache.k, before)

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paceline.kernels.backend import Ops
-from paceline.kernels.kv_cache import KVCache
+from paceline.kernels.kv_cache import TensorCache
 
 SLOTS = 32
 
@@ -18,13 +18,9 @@ SLOTS = 32
 )
 def test_reads_happen_before_writes(ops: Ops, moves: list[tuple[int, int]]) -> None:
     """Small ranges: chains such as 3 -> 2, 2 -> 1 and swaps are common among them."""
-    cache = KVCache.allocate(
-        layers=2, blocks=2, kv_heads=3, head_dim=4, dtype=torch.float32, device=torch.device("cpu")
-    )
-    for side in (cache.k, cache.v):
-        side.copy_(torch.randn(side.shape, generator=torch.Generator().manual_seed(1)))
-    cache.v.neg_()
-    before = KVCache(cache.k.clone(), cache.v.clone())
+    k = torch.randn(2, SLOTS, 3, 4, generator=torch.Generator().manual_seed(1))
+    cache = TensorCache(k, -k)
+    before = TensorCache(cache.k.clone(), cache.v.clone())
     source, target = torch.tensor(moves, dtype=torch.int64).view(-1, 2).unbind(1)
 
     ops.move_kv(cache, source, target)

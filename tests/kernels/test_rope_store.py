@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from paceline.kernels.backend import Ops
+from paceline.kernels.kv_cache import TensorCache
 from paceline.kernels.linear import Norm
 from paceline.kernels.rope_store import Rotation
 
@@ -46,7 +47,8 @@ def test_rotates_and_stores(
     before = k.clone(), v.clone()
     q_norm, k_norm = ((Norm(torch.rand(head_dim, generator=rng), 1e-5) if with_norms else None) for _ in range(2))
 
-    q = ops.rope_store(qkv, rotation, positions, slots, k, v, q_norm=q_norm, k_norm=k_norm)
+    cache = TensorCache(k[None], v[None])
+    q = ops.rope_store(qkv, rotation, positions, slots, cache, 0, q_norm=q_norm, k_norm=k_norm)
 
     columns = qkv.double().view(rows, heads + 2 * kv_heads, head_dim)
     turn = angle[positions]
@@ -69,7 +71,9 @@ def test_cache_may_be_narrower_than_the_rows(ops: Ops, rng: torch.Generator, cac
     qkv = torch.randn(3, 3 * 8, generator=rng)
     wide, narrow = ([torch.zeros(4, 1, 8, dtype=dtype) for _ in range(2)] for dtype in (torch.float32, cached))
     positions, slots = torch.tensor([5, 6, 6]), torch.tensor([3, 0, 2])
-    queries = [ops.rope_store(qkv, rotation, positions, slots, *cache) for cache in (wide, narrow)]
+    queries = [
+        ops.rope_store(qkv, rotation, positions, slots, TensorCache(k[None], v[None]), 0) for k, v in (wide, narrow)
+    ]
     assert torch.equal(*queries)
     assert queries[1].dtype == torch.float32
     for full, rounded in zip(wide, narrow, strict=True):

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from paceline.kernels.backend import Ops
-from paceline.kernels.kv_cache import KVCache
+from paceline.kernels.kv_cache import CacheShape, TensorCache, allocate
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.kernels.rope_store import Rotation
 from paceline.kernels.tree_attention import Layout
@@ -97,7 +97,7 @@ def expected(
 
 
 def attend(ops: Ops, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, layout: Layout) -> torch.Tensor:
-    return ops.tree_attention(q, k, v, ops.prepare(layout, CPU))
+    return ops.tree_attention(q, TensorCache(k[None], v[None]), 0, ops.prepare(layout, CPU))
 
 
 Jobs = Callable[[torch.Generator], list[Job]]
@@ -200,7 +200,7 @@ HEADS, KV_HEADS, HEAD_DIM = 4, 2, 8
 
 def compute(
     ops: Ops,
-    cache: KVCache,
+    cache: TensorCache,
     rotation: Rotation,
     job: Job,
     depths: Sequence[int],
@@ -210,7 +210,7 @@ def compute(
     """Store and attend, as a decoder's layer does."""
     slots = torch.tensor(slots_of(table, range(job.context, job.context + job.rows)))
     positions = torch.tensor([job.context + depth for depth in depths])
-    q = ops.rope_store(qkv, rotation, positions, slots, cache.k[0], cache.v[0])
+    q = ops.rope_store(qkv, rotation, positions, slots, cache, 0)
     return attend(ops, q, cache.k[0], cache.v[0], layout_of([job], [table]))
 
 
@@ -228,10 +228,8 @@ def test_node_equals_the_same_tokens_decoded_plainly(ops: Ops, rng: torch.Genera
     depths = [len(tree.line(node)) - 1 for node in range(nodes)]
     (table,) = tables([Job(context, nodes + 1)], 8, rng)
 
-    def prefilled() -> KVCache:
-        cache = KVCache.allocate(
-            layers=1, blocks=8, kv_heads=KV_HEADS, head_dim=HEAD_DIM, dtype=torch.float32, device=CPU
-        )
+    def prefilled() -> TensorCache:
+        cache = allocate(CacheShape(1, KV_HEADS, HEAD_DIM, torch.float32, CPU), 8)
         compute(ops, cache, rotation, chain(0, context), range(context), table, prompt)
         return cache
 

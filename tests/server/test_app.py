@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import logging
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
-from service import MODEL_ID, SOCKET, build_service, client_of, running_service
+from service import MODEL_ID, SOCKET, build_service, client_of, running_service, wait_until
 from starlette.testclient import TestClient, WebSocketDenialResponse
 
+from paceline.engine.request import Request, SamplingParams
 from paceline.server.app import create_app
 from paceline.server.service import Service
 
@@ -59,6 +62,27 @@ def test_health_and_ready(tmp_path: Path) -> None:
         service.loop.stop()
         assert client.get("/health").status_code == 503
         assert client.get("/ready").status_code == 503
+
+
+def test_an_engine_stuck_in_a_step_is_not_healthy(tmp_path: Path) -> None:
+    with running_service(tmp_path) as service, client_of(service) as client:
+        engine = service.loop.engine
+        forward, released, entered = engine._runner.forward, threading.Event(), threading.Event()
+
+        def stuck(*args: Any) -> Any:
+            entered.set()
+            released.wait()
+            return forward(*args)
+
+        engine._runner.forward = stuck  # type: ignore[method-assign]
+        service.loop.submit(Request(id="a", prompt=(5, 6), sampling=SamplingParams(max_tokens=2, seed=1)))
+        entered.wait()
+        assert client.get("/health").status_code == 200
+        engine.telemetry.last_progress -= 3600  # an hour passes
+        answer = client.get("/health")
+        assert (answer.status_code, answer.json()["status"]) == (503, "stuck")
+        released.set()
+        wait_until(lambda: client.get("/health").status_code == 200)
 
 
 def test_a_draining_server_is_healthy_but_not_ready(service: Service) -> None:

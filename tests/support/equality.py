@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 import torch
 from fakes import RandomCheckpoint, Replies
 
-from paceline.engine.model.decoder import Batch, Decoder
+from paceline.engine.model.decoder import Decoder, cache_shape
 from paceline.engine.request import Request
 from paceline.engine.sampling import process_logits
 from paceline.kernels import backend
-from paceline.kernels.kv_cache import KVCache
+from paceline.kernels.batch import Batch
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.kernels.sample.reference import gumbel
 from paceline.kernels.tree_attention import Layout
@@ -25,20 +25,9 @@ class Oracle:
     def __init__(self, checkpoint: RandomCheckpoint) -> None:
         c = checkpoint.config
         device = torch.device("cpu")
-        self._decoder = Decoder(
-            c,
-            checkpoint.load(device=device, dtype=torch.float32),
-            backend.load(),
-            context_length=c.context_length,
-        )
-        self._cache = KVCache.allocate(
-            layers=c.num_layers,
-            blocks=-(-c.context_length // BLOCK_SIZE),
-            kv_heads=c.num_kv_heads,
-            head_dim=c.head_dim,
-            dtype=torch.float32,
-            device=device,
-        )
+        weights, ops = checkpoint.load(device=device, dtype=torch.float32), backend.load()
+        self._decoder = Decoder(c, weights, ops, context_length=c.context_length)
+        self._cache = ops.allocate(cache_shape(c, torch.float32, device), -(-c.context_length // BLOCK_SIZE))
 
     def logits(self, tokens: Sequence[int]) -> torch.Tensor:
         """[R, V] after each of the tokens."""

@@ -17,10 +17,11 @@ from fakes import RandomCheckpoint
 from numpy.typing import NDArray
 
 from paceline.engine.model.config import ModelConfig, RopeConfig
-from paceline.engine.model.decoder import Batch, Decoder, rotation
+from paceline.engine.model.decoder import Decoder, cache_shape, rotation
 from paceline.engine.model.weights import Matrix, ModelWeights
 from paceline.kernels import backend
-from paceline.kernels.kv_cache import KVCache
+from paceline.kernels.batch import Batch
+from paceline.kernels.kv_cache import TensorCache, allocate
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.kernels.tree_attention import Layout
 
@@ -141,15 +142,8 @@ def batch_of(computed: int, tokens: list[int], parents: list[int], blocks: list[
     return Batch(torch.tensor(tokens), positions, torch.tensor(slots), torch.tensor(sampled, dtype=torch.int64), layout)
 
 
-def new_cache(c: ModelConfig, blocks: int) -> KVCache:
-    return KVCache.allocate(
-        layers=c.num_layers,
-        blocks=blocks,
-        kv_heads=c.num_kv_heads,
-        head_dim=c.head_dim,
-        dtype=torch.float32,
-        device=CPU,
-    )
+def new_cache(c: ModelConfig, blocks: int) -> TensorCache:
+    return allocate(cache_shape(c, torch.float32, CPU), blocks)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
