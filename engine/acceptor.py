@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
+from functools import partial
 
 from paceline.kernels.sample import Sample
 from paceline.spec.accept import walk
@@ -13,6 +14,7 @@ from .request import Finish, TokenLogprob
 from .runner import StepOutput
 from .sampling import Chooser
 from .scheduler import Plan
+from .sequence import Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class Acceptor:
 
     def walk(self, plan: Plan, trees: Seq[TokenTree], out: StepOutput) -> list[Outcome]:
         """One outcome per row. The reply ends inside an accepted run where a stop id or a length says so."""
-        greedy: list[int] = out.logits.argmax(dim=-1).tolist() if len(out.logits) else []
+        greedy: list[int] = out.logits.argmax(dim=-1).tolist()
         outcomes = []
         for row, tree, start in zip(plan.rows, trees, out.starts, strict=True):
             if not row.samples:
@@ -44,12 +46,7 @@ class Acceptor:
             seq, first = row.seq, row.known - 1
             stop = start + len(tree) - first
             choose = Chooser(seq, out.logits[start:stop], greedy[start:stop], first, self._sample)
-            path, tokens = walk(
-                tree,
-                row.known,
-                choose,
-                lambda token, count, seq=seq: seq.ending(token, count, self._context_length) is not None,  # type: ignore[misc]
-            )
+            path, tokens = walk(tree, row.known, choose, partial(self._is_last, seq))
             outcomes.append(
                 Outcome(
                     path,
@@ -59,3 +56,6 @@ class Acceptor:
                 )
             )
         return outcomes
+
+    def _is_last(self, seq: Sequence, token: int, count: int) -> bool:
+        return seq.ending(token, count, self._context_length) is not None

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from zlib import crc32
 
 import torch
 
 from paceline.kernels import backend
+from paceline.kernels.backend import Ops
 from paceline.kernels.kv_cache import CacheShape
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.spec.cost import CostCurve
@@ -26,6 +30,8 @@ from .page_table import PageTable, blocks_for
 from .request import Request
 from .runner import Runner
 from .scheduler import Scheduler
+
+_log = logging.getLogger(__name__)
 
 DRAFTERS: Mapping[str, Callable[[], Proposer]] = {NGram.name: NGram, Nothing.name: Nothing}
 AUTO_DRAFTER = NGram.name
@@ -47,33 +53,71 @@ def choose_device(name: str) -> torch.device:
     return torch.device("cuda" if available and name != "cpu" else "cpu")
 
 
+def choose_ops(config: EngineConfig, checkpoint: Checkpoint, shape: CacheShape, cache: Path | None) -> Ops:
+    """The backend asked for, or the best that can run this model here. Raises ConfigError."""
+    native = shape.device.type == "cpu" and config.backend in ("auto", "native")
+    if config.backend == "native" and not native:
+        raise ConfigError("--backend native runs on the CPU; use --device cpu with it, or --backend auto.")
+    if native:
+        store = None if cache is None else cache / "packed" / f"{crc32(checkpoint.fingerprint.encode()):08x}.bin"
+        options = backend.Options(
+            threads=config.threads,
+            weights=config.weights,
+            kv=config.kv_format,
+            store=store,
+            fingerprint=checkpoint.fingerprint,
+        )
+        try:
+            ops = backend.load("native", options)
+            ops.block_bytes(shape)  # refuses models the kernels do not fit
+        except backend.BackendError as error:
+            if config.backend == "native":
+                raise ConfigError(str(error)) from error
+            _log.warning("Running on the slower torch kernels. %s", error)
+        else:
+            torch.set_num_threads(1)  # what is left to torch is small, and two thread pools would fight for the cores
+            return ops
+    if config.weights != "stored":
+        raise ConfigError(f"--weights {config.weights} needs the native kernels; leave it at stored here.")
+    if config.threads is not None:
+        torch.set_num_threads(config.threads)
+    try:
+        return backend.load("reference" if config.backend == "auto" or native else config.backend)
+    except backend.BackendError as error:
+        raise ConfigError(str(error)) from error
+
+
 def build_engine(
     checkpoint: Checkpoint,
     config: EngineConfig,
     *,
     proposers: Sequence[Proposer] | None = None,
     cost: CostCurve | None = None,
+    cache: Path | None = None,
 ) -> Engine:
     """Load the weights, allocate the cache, measure what steps cost.
 
     proposers: drafters to use instead of the one `config.speculator` names. cost: a curve to start from instead of
-    measuring one now. Raises ModelError for a checkpoint that
-    cannot be loaded, ConfigError for options that do not fit the machine or the model.
+    measuring one now. cache: folder in which packed weights wait for the next start. Raises ModelError for a checkpoint
+    that cannot be loaded, ConfigError for options that do not fit the machine or the model, before any weights are read.
     """
     drafters = Drafters(proposers if proposers is not None else [_drafter(config.speculator)])
     device = choose_device(config.device)
-    if config.threads is not None:
-        torch.set_num_threads(config.threads)
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
-    ops = backend.load()
     model = checkpoint.config
-    wanted = min(config.context_length or model.context_length, model.context_length)
-    decoder = Decoder(model, checkpoint.load(device=device, dtype=dtype), ops, context_length=wanted)
-    checkpoint.close()
+    shape = cache_shape(model, dtype, device)
+    ops = choose_ops(config, checkpoint, shape, cache)
+    wanted = config.context_length or model.context_length
+    if wanted > model.context_length:
+        raise ConfigError(
+            f"--context-length is {wanted}, but this model was made for {model.context_length} tokens; lower it."
+        )
 
     spare = config.max_batch * (blocks_for(config.max_nodes) + 1) if _guesses(drafters) else 0
-    shape = cache_shape(model, dtype, device)
     blocks, context_length = _size_cache(config, shape, ops.block_bytes(shape), wanted)
+    decoder = Decoder(model, checkpoint.load(device=device, dtype=dtype), ops, context_length=context_length)
+    ops.finish()
+    checkpoint.close()
     runner = Runner(decoder, ops.allocate(shape, blocks + spare), ops, device)
     if cost is None:
         measurable = [rows for rows in _MEASURED_ROWS if rows <= min(blocks * BLOCK_SIZE, wanted)]
@@ -134,11 +178,15 @@ def _size_cache(config: EngineConfig, shape: CacheShape, block_bytes: int, wante
     blocks = memory // block_bytes
     if config.context_length is not None and blocks < blocks_for(wanted):
         raise ConfigError(
-            f"A context of {wanted} tokens needs {blocks_for(wanted) * block_bytes >> 20} MiB for keys and values, but "
-            f"--kv-memory allows {memory >> 20} MiB; raise --kv-memory or lower --context-length."
+            f"A context of {wanted} tokens needs {_mib(blocks_for(wanted) * block_bytes)} for keys and values, but "
+            f"--kv-memory allows {_mib(memory)}; raise --kv-memory or lower --context-length."
         )
     if blocks < 2:
         raise ConfigError(
-            f"--kv-memory allows {memory} bytes, but two blocks of this model need {2 * block_bytes}; raise it."
+            f"--kv-memory allows {_mib(memory)}, but two blocks of this model need {_mib(2 * block_bytes)}; raise it."
         )
     return min(blocks, config.max_batch * blocks_for(wanted)), min(wanted, blocks * BLOCK_SIZE)
+
+
+def _mib(size: int) -> str:
+    return f"{size / 2**20:.3g} MiB"

@@ -18,6 +18,9 @@ class EngineConfig:
     kv_memory: int | None = None  # bytes for keys and values; None: the device's default
     threads: int | None = None  # None: all cores
     device: str = "auto"  # "auto", "cpu" or "cuda"
+    backend: str = "auto"  # "auto", "native" or "reference"
+    weights: str = "stored"  # format weights are kept in: "stored" or one the backend rounds to
+    kv_format: str = "f16"  # format of cached keys and values in the native backend
     speculator: str = "auto"  # "auto", "none" or a drafter's name
     max_nodes: int = 16  # rows of a tree, its root included
     queue_limit: int = 256  # requests that wait for a place in the batch

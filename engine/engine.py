@@ -62,7 +62,6 @@ class Engine:
         """Raises RequestError for what only the engine can know (context, vocabulary, drafters), OverloadedError when
         the queue is full; `queued` requests wait elsewhere to be submitted. Safe to call from another thread.
         """
-        self.scheduler.validate(request, queued)
         if request.speculation.mode not in self._drafters.modes:
             raise RequestError(
                 f"There is no speculator {request.speculation.mode!r} here; "
@@ -71,6 +70,7 @@ class Engine:
             )
         self._validate_ids("messages", request.prompt)
         self._validate_ids("logit_bias", request.sampling.logit_bias)
+        self.scheduler.validate(request, queued)  # last: a busy server still tells a bad request what is wrong with it
 
     def _validate_ids(self, param: str, ids: Iterable[int]) -> None:
         wrong = next((token for token in ids if not 0 <= token < self.vocab_size), None)
@@ -83,6 +83,10 @@ class Engine:
     def submit(self, request: Request) -> None:
         """Raises RequestError or OverloadedError; then the request leaves no trace."""
         self.validate(request)
+        self.enqueue(request)
+
+    def enqueue(self, request: Request) -> None:
+        """Put a request that `validate` has accepted in the queue."""
         self.scheduler.submit(request)
 
     def abort(self, request_id: str) -> None:
@@ -92,14 +96,18 @@ class Engine:
             self._drafters.forget(seq.id)
 
     def fail(self, message: str, post: Post) -> None:
-        """A step broke: every sequence ends with an error, since any may have taken part; the engine goes on."""
+        """A step broke: every sequence ends with an error, since what they share may be broken; the engine goes on."""
         failed = list(self.scheduler)
+        self.pages.forget_prefixes()
         for seq in failed:
             self.abort(seq.id)
         post([Delta(request_id=seq.id, tokens=(), finish="error", error=message) for seq in failed])
 
     def cut(self, request_id: str, kept: int) -> None:
-        """End the reply after its first `kept` tokens: what follows is dropped from the cache as well."""
+        """End a running reply after its first `kept` tokens: what follows is dropped from the cache as well.
+
+        One that has ended by itself meanwhile keeps its blocks: they are valid, only nobody will ask for them.
+        """
         if seq := self.scheduler.find(request_id):
             self.pages.truncate(seq, len(seq.request.prompt) + kept)
             self.abort(request_id)
@@ -114,18 +122,21 @@ class Engine:
         trees = [draft.tree for draft in drafts]
         before = time.perf_counter()
         out = self._runner.forward(plan, trees)
-        outcomes = self._acceptor.walk(plan, trees, out)
         forward_ms = (time.perf_counter() - before) * 1e3
+        outcomes = self._acceptor.walk(plan, trees, out)
         self._runner.move(self._commit(plan, outcomes))
+        for row, outcome in zip(plan.rows, outcomes, strict=True):
+            if outcome.finish is not None:
+                self.scheduler.retire(row.seq)
         step_ms = (time.perf_counter() - start) * 1e3
-        post(self._deltas(plan, drafts, outcomes, step_ms))  # the reader has its text; only then is anything learnt
+        post(self._deltas(plan, drafts, outcomes, step_ms))  # the reader has its text; drafts come next step
         self._observe(plan, drafts, outcomes, forward_ms)
         self.telemetry.step_ms += (time.perf_counter() - start) * 1e3
         self.telemetry.forward_ms += forward_ms
 
     def _draft(self, plan: Plan) -> list[Draft]:
         """A chain of known tokens for every row; for those with room for guesses, a tree below the last of them."""
-        drafts = [Draft(TokenTree.chain(tuple(row.seq.tokens[c : c + row.known]))) for row, c in _starts(plan)]
+        drafts = [_known_chain(row) for row in plan.rows]
         guessing = [i for i, row in enumerate(plan.rows) if row.guesses > 0]
         if guessing:
             rows = [plan.rows[i] for i in guessing]
@@ -144,13 +155,11 @@ class Engine:
         return self._drafters.propose(asks, [row.seq.request.speculation.mode for row in rows])
 
     def _commit(self, plan: Plan, outcomes: list[Outcome]) -> list[Move]:
-        """Accepted tokens become part of their sequences, ended sequences leave; returns the slots to copy."""
+        """Accepted tokens become part of their sequences; returns the slots to copy."""
         moves: list[Move] = []
         for row, outcome in zip(plan.rows, outcomes, strict=True):
             row.seq.tokens += outcome.tokens
             moves += self.pages.commit(row.seq, outcome.path)
-            if outcome.finish is not None:
-                self.scheduler.retire(row.seq)
         return moves
 
     def _deltas(self, plan: Plan, drafts: list[Draft], outcomes: list[Outcome], step_ms: float) -> list[Delta]:
@@ -168,6 +177,7 @@ class Engine:
                         accepted=accepted,
                         source=draft.guesses[outcome.path[-1] - 1][0] if accepted else "",
                         cached_tokens=row.seq.cached_tokens or 0,
+                        queued_ms=row.seq.queued_ms,
                         step_ms=step_ms,
                     )
                 )
@@ -224,5 +234,7 @@ class Engine:
         self.pages.check(self.scheduler)
 
 
-def _starts(plan: Plan) -> list[tuple[Row, int]]:
-    return [(row, row.seq.num_computed) for row in plan.rows]
+def _known_chain(row: Row) -> Draft:
+    """A tree of the known tokens the row computes and nothing else: a prefill chunk, or a plain step."""
+    start = row.seq.num_computed
+    return Draft(TokenTree.chain(tuple(row.seq.tokens[start : start + row.known])))

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 
 from .engine import Engine, Post
+from .errors import OverloadedError
 from .request import Request
 from .telemetry import EngineStats
 
@@ -28,6 +29,9 @@ class EngineLoop:
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="paceline-engine", daemon=True)
         self._stopping = False
+        self._submitting = threading.Lock()
+        self._submitted = 0  # requests in the inbox
+        self._ended = False
 
     def start(self) -> None:
         self._thread.start()
@@ -36,12 +40,17 @@ class EngineLoop:
         """Finish the current step, end the thread; unfinished sequences are abandoned."""
         self._stopping = True
         self._inbox.put(lambda: None)
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
 
     def submit(self, request: Request) -> None:
         """Queue a request. Raises RequestError or OverloadedError, and then nothing was queued."""
-        self.engine.validate(request, queued=self._inbox.qsize())
-        self._inbox.put(lambda: self.engine.submit(request))
+        with self._submitting:  # of two threads that see the last free place, one gets it
+            if self._ended:
+                raise OverloadedError("The engine has stopped; restart the server.")
+            self.engine.validate(request, queued=self._submitted)
+            self._submitted += 1
+        self._inbox.put(lambda: self._enqueue(request))
 
     def abort(self, request_id: str) -> None:
         """Drop the sequence before the next step; a delta of the step under way may still be posted."""
@@ -55,14 +64,22 @@ class EngineLoop:
         stats = self.engine.stats()
         return dataclasses.replace(stats, stuck=stats.stuck or not self._thread.is_alive())
 
+    def _enqueue(self, request: Request) -> None:
+        with self._submitting:
+            self._submitted -= 1
+            self.engine.enqueue(request)
+
     def _run(self) -> None:
-        while not self._stopping:
-            self._take_commands(wait=not self.engine.has_work)
-            try:
-                self.engine.step(self._post)
-            except Exception:
-                _log.exception("a step failed; its sequences end with an error")
-                self.engine.fail(_BROKEN_STEP, self._post)
+        try:
+            while not self._stopping:
+                try:
+                    self._take_commands(wait=not self.engine.has_work)
+                    self.engine.step(self._post)
+                except Exception:
+                    _log.exception("a step failed; its sequences end with an error")
+                    self.engine.fail(_BROKEN_STEP, self._post)
+        finally:
+            self._ended = True
 
     def _take_commands(self, wait: bool) -> None:
         """Carry out what is in the inbox; `wait` for something to be there."""
@@ -71,6 +88,6 @@ class EngineLoop:
                 command = self._inbox.get(block=wait)
             except queue.Empty:
                 return
-            command()
             self.engine.telemetry.progress()
+            command()
             wait = False

@@ -90,13 +90,18 @@ class PageTable:
 
     def truncate(self, seq: Sequence, length: int) -> None:
         """Cut the sequence back to `length` tokens; blocks with content past them are not findable any more."""
+        # Looked up by tokens: what a preempted sequence published is in its block table no more.
+        for block, _ in self._cache.match(seq.tokens)[length // BLOCK_SIZE :]:
+            self._unpublish(block)
         del seq.tokens[length:]
-        keep = min(length, seq.num_computed)
-        for index in range(keep // BLOCK_SIZE, len(seq.published)):
-            self._unpublish(seq.blocks[index])
-        del seq.published[keep // BLOCK_SIZE :]
-        seq.num_computed = keep
-        self._trim(seq, blocks_for(keep))
+        seq.num_computed = min(length, seq.num_computed)
+        del seq.published[seq.num_computed // BLOCK_SIZE :]
+        self._trim(seq, blocks_for(seq.num_computed))
+
+    def forget_prefixes(self) -> None:
+        """Content can be trusted no more, as after a step that broke: nothing is found again."""
+        for block in range(self.pool.total):
+            self._unpublish(block)
 
     def _unpublish(self, block: int) -> None:
         self._cache.forget(block)

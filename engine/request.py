@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -57,7 +56,7 @@ class SamplingParams:
         ):
             value = getattr(self, name)
             _require(
-                math.isfinite(value) and low <= value <= high,
+                low <= value <= high,
                 name,
                 f"{name} must be between {low:g} and {high:g}, got {value}.",
             )
@@ -71,7 +70,7 @@ class SamplingParams:
         )
         for value in self.logit_bias.values():
             _require(
-                math.isfinite(value) and -100 <= value <= 100,
+                -100 <= value <= 100,
                 "logit_bias",
                 f"logit_bias values must be between -100 and 100, got {value}.",
             )
@@ -146,5 +145,6 @@ class Delta:
     accepted: int = 0
     source: str = ""  # the drafter whose guesses were accepted, "" when none was
     cached_tokens: int = 0  # prompt tokens found in the prefix cache
+    queued_ms: float = 0.0  # between submission and the first step the request had a part in
     step_ms: float = 0.0  # wall time of the step
     error: str | None = None  # with finish "error"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from bisect import insort
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -127,18 +128,18 @@ class Scheduler:
                 break
             if seq.cached_tokens is None:
                 seq.cached_tokens = min(hits, len(seq.request.prompt))
+                seq.queued_ms = (time.monotonic() - seq.submitted) * 1e3
             self.waiting.pop(0)
             self.running.append(seq)
             left -= self._plan_chunk(plan, seq, left)
         return budget - left
 
     def _plan_chunk(self, plan: Plan, seq: Sequence, most: int) -> int:
-        chunk = min(seq.pending, most)
-        if not self.pages.reserve(seq, chunk):
-            # Less than a whole chunk may fit; one token must, if need be at the cost of younger sequences.
-            chunk = max(1, min(chunk, self.pages.room(seq)))
-            if not self._make_room(plan, seq, chunk):
-                return 0
+        # Less than a whole chunk may fit; one token must, if need be at the cost of younger sequences.
+        if not self._make_room(plan, seq, 1):
+            return 0
+        chunk = min(seq.pending, most, self.pages.room(seq))
+        self.pages.reserve(seq, chunk)
         plan.rows.append(Row(seq, chunk, samples=chunk == seq.pending))
         return chunk
 
@@ -160,17 +161,16 @@ class Scheduler:
         self.preemptions += 1
 
     def _plan_guesses(self, plan: Plan, budget: int) -> None:
-        """Slots for guesses, from what nobody else needs: a guess never evicts or preempts."""
-        for row in plan.rows:
+        """Slots for guesses, from what nobody else needs: a guess never evicts or preempts. Rows share them evenly."""
+        guessing = [row for row in plan.rows if row.seq.is_decoding]
+        for waiting, row in zip(range(len(guessing), 0, -1), guessing, strict=True):
             seq = row.seq
-            if not seq.is_decoding or not row.samples:
-                continue
             # The last token of a reply needs no guess, and none may stand past the context.
             left = min(
                 seq.request.sampling.max_tokens - seq.output_count - 1,
                 self._context_length - len(seq.tokens) - 1,
                 self._guess_limit(seq.request),
-                budget,
+                budget // waiting,
             )
             if left > 0:
                 row.guesses = self.pages.spare_room(seq, row.known + left) - row.known

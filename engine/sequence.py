@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 
 from .request import Finish, Request
@@ -24,6 +25,8 @@ class Sequence:
     blocks: list[int] = field(default_factory=list)
     published: list[bytes] = field(default_factory=list)  # chain keys of its leading full blocks, as published
     cached_tokens: int | None = None  # prompt tokens found in the prefix cache at first admission
+    submitted: float = field(default_factory=time.monotonic)
+    queued_ms: float = 0.0  # from submission to first admission
 
     def __post_init__(self) -> None:
         self.tokens = list(self.request.prompt)

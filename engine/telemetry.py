@@ -20,7 +20,7 @@ class EngineStats:
     blocks_cached: int
     blocks_held: int
     steps: int
-    last_step_age_s: float  # since the last step ended, or since there was nothing to do
+    last_step_age_s: float  # since the last step ended or the last command came
     stuck: bool  # there is work and no step has ended for a minute, or the engine thread is gone
     generated_tokens: int
     prompt_tokens: int

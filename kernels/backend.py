@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,8 +23,27 @@ Pass = Callable[[Batch, Cache], tuple[torch.Tensor, torch.Tensor]]  # (logits [M
 Compile = Callable[[Callable[[Batch, Cache], Any]], Pass]
 
 
+WEIGHTS = ("stored", "q4", "q4_128", "q8", "q8_128", "bf16", "f16", "f32")
+KV_FORMATS = ("f16", "int8")
+
+
 class BackendError(Exception):
-    """A backend that was asked for by name and cannot run here."""
+    """A backend that was asked for by name and cannot run here; the text is one sentence for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a backend may be told. Only the native one has choices; the reference keeps the model's own dtype.
+
+    weights: one of WEIGHTS; "stored" keeps every value a checkpoint holds. kv: one of KV_FORMATS. store: a file that
+    keeps packed weights for the next start, valid for one `fingerprint` of the model.
+    """
+
+    threads: int | None = None
+    weights: str = "stored"
+    kv: str = "f16"
+    store: Path | None = None
+    fingerprint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +69,10 @@ class Ops:
     tree_attention: TreeAttention
     move_kv: MoveKV
     sample: Sample
+    finish: Callable[[], None]  # all weights are packed
 
 
-def _reference() -> Ops:
+def _reference(options: Options) -> Ops:
     from .embed.reference import embed, pack_table, tied_head
     from .kv_cache import allocate, block_bytes
     from .linear.reference import linear, pack
@@ -77,12 +98,19 @@ def _reference() -> Ops:
         tree_attention=tree_attention,
         move_kv=move_kv,
         sample=sample,
+        finish=lambda: None,
     )
 
 
-def load(name: str = "reference") -> Ops:
+def _native(options: Options) -> Ops:
+    from .native.ops import build
+
+    return build(options)
+
+
+def load(name: str = "reference", options: Options | None = None) -> Ops:
     """Raises BackendError for a name that is not known; asked for and missing never falls back silently."""
-    backends = {"reference": _reference}
+    backends = {"reference": _reference, "native": _native}
     if name not in backends:
         raise BackendError(f"There is no kernel backend {name!r}; choose one of {', '.join(backends)}.")
-    return backends[name]()
+    return backends[name](options or Options())

@@ -90,7 +90,7 @@ class Generation:
             return None
         index = self._index[delta.request_id]
         piece = self.committers[index].push(delta)
-        self.meters[index].tokens(len(piece.tokens))
+        self.meters[index].tokens(len(piece.tokens), delta.queued_ms)
         if piece.cut is not None:
             self._stream.cut(delta.request_id, piece.cut)
         if piece.finish is not None:

@@ -66,6 +66,7 @@ class Metrics:
         self.ttft = histogram("time_to_first_token", "From the request to its first token.", _SLOW)
         self.tpot = histogram("time_per_output_token", "(end to end - first token) / (tokens - 1).", _FAST)
         self.itl = histogram("inter_token_latency", "Gap between two deltas of one reply.", _FAST)
+        self.queued = histogram("queue_time", "From submission to the first step a request has a part in.", _SLOW)
         self.e2e = histogram("request_latency", "From the request to its last token.", _SLOW)
         self.sockets = Gauge("paceline_realtime_sockets", "Open realtime sockets.", registry=self.registry)
         self.replies = Counter(
@@ -96,14 +97,15 @@ class Meter:
         """Milliseconds to the first token; None before it."""
         return None if self._first is None else (self._first - self._started) * 1000
 
-    def tokens(self, count: int) -> None:
-        """`count` tokens have arrived together."""
+    def tokens(self, count: int, queued_ms: float = 0.0) -> None:
+        """`count` tokens have arrived together; the request waited `queued_ms` for its first step."""
         if count == 0:
             return
         now = time.perf_counter()
         if self._first is None:
             self._first = now
             self._metrics.ttft.observe(now - self._started)
+            self._metrics.queued.observe(queued_ms / 1000)
         else:
             self._metrics.itl.observe(now - self._last)
         self._last = now

@@ -72,6 +72,17 @@ KVMemory = Annotated[
 ]
 Threads = Annotated[int | None, _option("threads", "CPU threads for the model; default: one per core.", min=1)]
 Device = Annotated[Literal["auto", "cpu", "cuda"], _option("device", "Where the model runs.")]
+Backend = Annotated[
+    Literal["auto", "native", "reference"],
+    _option("backend", "Kernels that run the model: native C++ where it is built, or plain torch."),
+]
+Weights = Annotated[
+    Literal["stored", "q4", "q4_128", "q8", "q8_128", "bf16", "f16", "f32"],
+    _option("weights", "Format the weights are kept in; stored keeps every value of the checkpoint."),
+]
+KVFormat = Annotated[
+    Literal["f16", "int8"], _option("kv-format", "Format of cached keys and values in the native kernels.")
+]
 Cache = Annotated[
     Path | None,
     _option("cache", "Folder for fetched models; default: paceline in the user's cache folder.", file_okay=False),

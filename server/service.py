@@ -52,7 +52,7 @@ class Service:
         assets = checkpoint.text
         tokenizer = Tokenizer.from_assets(assets)
         template = ChatTemplate(assets.chat_template, assets.bos_token, assets.eos_token, tokenizer)
-        engine = build_engine(checkpoint, config)
+        engine = build_engine(checkpoint, config, cache=cache)
         return cls(model_id=model_id, engine=engine, tokenizer=tokenizer, template=template)
 
     @property

@@ -29,6 +29,10 @@ class Checkpoint(Protocol):
     def config(self) -> ModelConfig: ...
 
     @property
+    def fingerprint(self) -> str:
+        """Changes whenever the weights may have: what derived data is valid for."""
+
+    @property
     def text(self) -> TextAssets: ...
 
     def load(self, *, device: torch.device, dtype: torch.dtype) -> ModelWeights:

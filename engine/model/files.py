@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -32,3 +33,9 @@ def write_atomic(path: Path, data: bytes) -> None:
         with suppress(OSError):
             temporary.unlink()
         raise
+
+
+def file_fingerprint(paths: Iterable[Path]) -> str:
+    """Path, size and time of change of each file: no two states of them share it, short of foul play."""
+    states = [(str(path.resolve()), (status := path.stat()).st_size, status.st_mtime_ns) for path in sorted(paths)]
+    return hashlib.sha256(repr(states).encode()).hexdigest()

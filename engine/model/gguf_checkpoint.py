@@ -13,6 +13,7 @@ from paceline.engine.errors import ModelError
 
 from .assets import TextAssets
 from .config import ModelConfig, from_gguf
+from .files import file_fingerprint
 from .gguf_file import GGUFFile
 from .weights import ModelWeights, check_tensors, expected_tensors, load_weights
 
@@ -69,6 +70,7 @@ class GGUFCheckpoint:
         metadata, tensors = self._file.metadata, self._file.tensors
         factors = self._vector("rope_freqs.weight") if "rope_freqs.weight" in tensors else None
         self.name: str = path.stem
+        self.fingerprint: str = file_fingerprint([path])
         self.config: ModelConfig = from_gguf(metadata, {n: t.shape for n, t in tensors.items()}, factors)
         self.text: TextAssets = _text_assets(metadata)
         self._names = {_hf_name(name): name for name in tensors}

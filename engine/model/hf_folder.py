@@ -15,6 +15,7 @@ from paceline.engine.errors import ModelError
 
 from .assets import TextAssets
 from .config import ModelConfig, from_hf
+from .files import file_fingerprint
 from .weights import ModelWeights, check_tensors, expected_tensors, load_weights
 
 _DTYPES = ("F32", "F16", "BF16")
@@ -31,6 +32,7 @@ class HFCheckpoint:
         self.name: str = _name(folder)
         self.config: ModelConfig = from_hf(config)
         self._files = _weight_files(folder)
+        self.fingerprint: str = file_fingerprint([folder / "config.json", *set(self._files.values())])
         self._open: tuple[Path, Any] | None = None
         self._kinds: dict[str, str] = {}
         self._check()

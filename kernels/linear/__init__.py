@@ -15,6 +15,11 @@ class Stored(Protocol):
     """One tensor as a checkpoint holds it: rows of a matrix, perhaps quantised."""
 
     @property
+    def name(self) -> str:
+        """What the checkpoint calls it."""
+        ...
+
+    @property
     def kind(self) -> str:
         """Name of the element type, as GGUF spells it: F32, F16, BF16, Q8_0, Q4_0, Q4_1."""
         ...
@@ -46,6 +51,7 @@ class TensorMatrix:
     """A matrix in memory, [N, K] float32, float16 or bfloat16. Implements `Matrix` and, as its only part, `Stored`."""
 
     tensor: torch.Tensor
+    name: str = "tensor"
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -124,16 +124,17 @@ def test_a_context_that_was_not_asked_for_shrinks_to_the_memory(checkpoint: Rand
     assert (replies.finish("r"), len(replies.tokens("r"))) == ("length", 5 * BLOCK_SIZE - 2)
 
 
-def test_a_context_beyond_the_models_is_the_models(checkpoint: RandomCheckpoint) -> None:
-    assert build(checkpoint, context_length=CONTEXT * 4).context_length == CONTEXT
+def test_a_context_beyond_the_models_is_refused(checkpoint: RandomCheckpoint) -> None:
+    assert f"made for {CONTEXT} tokens" in refusal(checkpoint, context_length=CONTEXT + 1)
+    assert build(checkpoint, context_length=CONTEXT).context_length == CONTEXT
     assert build(checkpoint, context_length=100).context_length == 100
 
 
 @pytest.mark.parametrize("bytes_", [1, 100])
 def test_too_little_memory_is_refused(checkpoint: RandomCheckpoint, bytes_: int) -> None:
     message = refusal(checkpoint, kv_memory=bytes_)
-    assert f"--kv-memory allows {bytes_} bytes" in message
-    assert str(2 * block_bytes(checkpoint)) in message
+    assert f"--kv-memory allows {bytes_ / 2**20:.3g} MiB" in message
+    assert f"need {2 * block_bytes(checkpoint) / 2**20:.3g} MiB" in message
     build(checkpoint, kv_memory=2 * block_bytes(checkpoint))
 
 

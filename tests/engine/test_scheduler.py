@@ -305,10 +305,10 @@ def test_guesses_come_last_and_share_the_budget() -> None:
         add(scheduler, name, 3)
     plan = step(scheduler)
     assert [row.guesses for row in plan.rows] == [0, 0]  # a prompt is not guessed at
-    assert [row.guesses for row in step(scheduler).rows] == [15, 13]
+    assert [row.guesses for row in step(scheduler).rows] == [14, 14]
     add(scheduler, "c", 20)
     plan = step(scheduler)
-    assert [(row.known, row.guesses) for row in plan.rows] == [(1, 8), (1, 0), (20, 0)]
+    assert [(row.known, row.guesses) for row in plan.rows] == [(1, 4), (1, 4), (20, 0)]
 
 
 def test_guesses_end_where_the_reply_or_the_context_does() -> None:
@@ -373,6 +373,6 @@ def test_a_row_planned_already_is_taken_back_when_an_older_prompt_needs_its_memo
     add(scheduler, "interactive", 63, priority="interactive")
     while scheduler.preemptions == 0:
         plan = step(scheduler)
-    assert shares(plan) == [("interactive", 1)]
+    assert shares(plan) == [("interactive", 10)]
     assert ids(scheduler.waiting) == ["normal"]
     assert normal.pending == len(normal.tokens)

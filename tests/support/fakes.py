@@ -29,6 +29,7 @@ class RandomCheckpoint:
     """A tiny decoder with seeded random weights, made in memory. Implements `Checkpoint`."""
 
     name = "random"
+    fingerprint = "random"
     text = TextAssets(tokenizer_json=None, gguf=None, chat_template=None, bos_token=None, eos_token=None, eos_ids=())
 
     def __init__(self, vocab_size: int = 97, context_length: int = 512, seed: int = 0, sharpness: float = 1.0) -> None:

@@ -115,6 +115,6 @@ def wait_until(condition: Callable[[], bool], patience_s: float = 20.0) -> None:
 
 
 def is_idle(service: Service) -> bool:
-    """Nothing runs, waits or holds a block."""
+    """Nothing runs, waits or holds a block, and no command is on its way to the engine."""
     stats = service.loop.stats()
-    return stats.running == stats.waiting == stats.blocks_held == 0
+    return service.loop._inbox.empty() and stats.running == stats.waiting == stats.blocks_held == 0

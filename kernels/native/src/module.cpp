@@ -114,18 +114,24 @@ void record_linear(Program& program, int in, std::shared_ptr<OwnedWeight> weight
 }
 
 void record_rope(Program& program, int qkv, std::shared_ptr<Cache> cache, int layer, std::shared_ptr<Rotation> rotation,
-                 const py::object& q_norm, const py::object& k_norm, float eps) {
+                 const py::object& q_norm, float q_eps, const py::object& k_norm, float k_eps) {
   const int d = cache->head_dim, width = program.width(qkv);
   if (width % d || width / d <= 2 * cache->heads || (width / d - 2 * cache->heads) % cache->heads)
     throw py::value_error("the projection's width does not fit the cache's heads");
   if (layer < 0 || layer >= cache->layers) throw py::value_error("the cache has no such layer");
-  program.add<RopeStoreOp>(qkv, std::move(cache), layer, std::move(rotation), norm(q_norm, eps, d), norm(k_norm, eps, d));
+  if (static_cast<int64_t>(rotation->cos.size()) != rotation->positions * (d / 2))
+    throw py::value_error("the rotation's angles do not fit the head size");
+  program.limit_positions(rotation->positions);
+  program.limit_blocks(cache->blocks);
+  program.add<RopeStoreOp>(qkv, std::move(cache), layer, std::move(rotation), norm(q_norm, q_eps, d),
+                           norm(k_norm, k_eps, d));
 }
 
 void record_attention(Program& program, int qkv, std::shared_ptr<Cache> cache, int layer, int out) {
   const int query_heads = program.width(qkv) / cache->head_dim - 2 * cache->heads;
   if (layer < 0 || layer >= cache->layers) throw py::value_error("the cache has no such layer");
   check_value(program, out, query_heads * cache->head_dim, "the output");
+  program.limit_blocks(cache->blocks);
   program.add<AttentionOp>(qkv, std::move(cache), layer, query_heads, out);
 }
 
@@ -185,6 +191,18 @@ PYBIND11_MODULE(PACELINE_MODULE, m) {
       .value("f32", Source::f32).value("f16", Source::f16).value("bf16", Source::bf16);
   py::enum_<KvFormat>(m, "KvFormat", py::module_local()).value("f16", KvFormat::f16).value("int8", KvFormat::int8);
 
+  m.def("features", [] {  // instruction sets this processor has, of those kernels are compiled for
+    std::vector<std::string> found{"generic"};
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"))
+      found.push_back("avx2");
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni"))
+      found.push_back("avx512");
+#endif
+    return found;
+  });
   m.def("packed_bytes", &packed_bytes);
   m.def("pack", &pack);
   m.def("unpack", &unpack);
@@ -201,9 +219,9 @@ PYBIND11_MODULE(PACELINE_MODULE, m) {
       }))
       .def_property_readonly("threads", &Pool::threads);
   py::class_<Rotation, std::shared_ptr<Rotation>>(m, "Rotation", py::module_local())
-      .def(py::init([](const py::object& cos, const py::object& sin) {
+      .def(py::init([](const py::object& cos, const py::object& sin, int64_t positions) {
         const auto size = exact<float>(cos, "cos", 1).size();
-        return std::make_shared<Rotation>(Rotation{floats(cos, "cos", size), floats(sin, "sin", size)});
+        return std::make_shared<Rotation>(Rotation{floats(cos, "cos", size), floats(sin, "sin", size), positions});
       }));
   py::class_<Cache, std::shared_ptr<Cache>>(m, "Cache", py::module_local())
       .def(py::init<KvFormat, int, int64_t, int, int>())
@@ -217,11 +235,12 @@ PYBIND11_MODULE(PACELINE_MODULE, m) {
         cache.move(from.data(), to.data(), from.size());
       });
   py::class_<Program, std::shared_ptr<Program>>(m, "Program", py::module_local())
-      .def(py::init<std::shared_ptr<Pool>, int64_t, int64_t, int64_t>())
+      .def(py::init<std::shared_ptr<Pool>>())
       .def("value", &Program::value)
       .def("__len__", &Program::size)
       .def("embed", [](Program& p, std::shared_ptr<OwnedWeight> table, int out) {
         check_value(p, out, table->inputs, "the output");
+        p.limit_vocabulary(table->outputs);
         p.add<EmbedOp>(std::move(table), out);
       })
       .def("select", [](Program& p, int in, int out) {

@@ -134,6 +134,7 @@ class LinearOp : public Op {
 
 struct Rotation {
   std::vector<float> cos, sin;  // [positions, D/2]
+  int64_t positions;
 };
 
 class RopeStoreOp : public Op {

@@ -1,7 +1,7 @@
 // A recorded list of ops, run in one call per step: on a CPU what a captured graph is on a GPU.
 #pragma once
 
-#include <atomic>
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -18,8 +18,12 @@ namespace paceline {
 
 class Program {
  public:
-  Program(std::shared_ptr<Pool> pool, int64_t vocabulary, int64_t positions, int64_t blocks)
-      : pool_(std::move(pool)), pass_(*pool_, values_), vocabulary_(vocabulary), positions_(positions), blocks_(blocks) {}
+  explicit Program(std::shared_ptr<Pool> pool) : pool_(std::move(pool)), pass_(*pool_, values_) {}
+
+  // What recorded ops can address; every batch is checked against it.
+  void limit_vocabulary(int64_t size) { vocabulary_ = std::min(vocabulary_, size); }
+  void limit_positions(int64_t size) { positions_ = std::min(positions_, size); }
+  void limit_blocks(int64_t size) { blocks_ = std::min(blocks_, size); }
 
   int value(int width, bool sampled) {
     values_.push_back({width, sampled, {}});
@@ -54,11 +58,13 @@ class Program {
   float* data(int value) { return values_.at(value).data.data(); }
 
  private:
+  static constexpr int64_t kUnlimited = int64_t{1} << 40;
+
   std::shared_ptr<Pool> pool_;
   std::vector<Value> values_;
   Pass pass_;
   std::vector<std::unique_ptr<Op>> ops_;
-  int64_t vocabulary_, positions_, blocks_;
+  int64_t vocabulary_ = kUnlimited, positions_ = kUnlimited, blocks_ = kUnlimited;
 };
 
 }  // namespace paceline

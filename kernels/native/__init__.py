@@ -1,0 +1,1 @@
+"""Native CPU kernels: C++ compiled once per instruction set, the best one chosen when the backend is loaded."""

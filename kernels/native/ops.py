@@ -1,0 +1,111 @@
+"""The native backend's table of ops."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..backend import KV_FORMATS, WEIGHTS, BackendError, Ops, Options
+from ..kv_cache import CacheShape
+from ..sample import Draw
+from . import isa
+from .packing import PackedWeight, Packer
+from .recorder import Recorder
+from .store import FileStore, MemoryStore, Store
+
+_HEAD_MULTIPLE = 16  # lanes of a vector
+
+
+def physical_cores() -> int:
+    """Cores this process may run on, hyper-threads of one core counted once."""
+    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+    groups = set()
+    for cpu in allowed:
+        siblings = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+        groups.add(siblings.read_text().strip() if siblings.exists() else str(cpu))
+    return len(groups)
+
+
+@dataclass(frozen=True, slots=True)
+class NativeCache:
+    handle: Any
+    kv_heads: int
+    head_dim: int
+
+
+class _Memory:
+    """Allocation and copying of caches."""
+
+    def __init__(self, module: ModuleType, kv: str) -> None:
+        self._module = module
+        self._format = getattr(module.KvFormat, kv)
+
+    def allocate(self, shape: CacheShape, blocks: int) -> NativeCache:
+        if shape.head_dim % _HEAD_MULTIPLE:
+            raise BackendError(
+                f"The native kernels need a head size that is a multiple of {_HEAD_MULTIPLE}, this model's is "
+                f"{shape.head_dim}; use --backend reference."
+            )
+        handle = self._module.Cache(self._format, shape.layers, blocks, shape.kv_heads, shape.head_dim)
+        return NativeCache(handle, shape.kv_heads, shape.head_dim)
+
+    def block_bytes(self, shape: CacheShape) -> int:
+        size: int = self.allocate(shape, 1).handle.block_bytes
+        return size
+
+    @staticmethod
+    def move_kv(cache: NativeCache, source: torch.Tensor, target: torch.Tensor) -> None:
+        cache.handle.move(np.ascontiguousarray(source.numpy()), np.ascontiguousarray(target.numpy()))
+
+
+def build(options: Options) -> Ops:
+    """Raises BackendError where no native module can run, or for an unknown format."""
+    if options.weights not in WEIGHTS:
+        raise BackendError(f"There is no weight format {options.weights!r}; choose one of {', '.join(WEIGHTS)}.")
+    if options.kv not in KV_FORMATS:
+        raise BackendError(f"There is no cache format {options.kv!r}; choose one of {', '.join(KV_FORMATS)}.")
+    try:
+        module = isa.load()
+    except isa.NativeUnavailableError as error:
+        raise BackendError(str(error)) from error
+    recorder = Recorder(module, module.Pool(options.threads or physical_cores()))
+    fingerprint = f"{options.weights} {options.fingerprint}"
+    store: Store = MemoryStore() if options.store is None else FileStore(options.store, fingerprint)
+    packer = Packer(module, store, options.weights)
+    memory = _Memory(module, options.kv)
+
+    def sample(logits: torch.Tensor, draws: Sequence[Draw]) -> list[int]:
+        rows = logits.float().contiguous().numpy()
+        chosen: list[int] = module.sample(
+            rows, [(d.seed, d.position, d.temperature, d.top_k, d.top_p, d.min_p) for d in draws]
+        )
+        return chosen
+
+    def pack_table(matrix: Any) -> PackedWeight:
+        return packer.pack(matrix)
+
+    return Ops(
+        name="native",
+        compile=recorder.compile,
+        allocate=memory.allocate,
+        block_bytes=memory.block_bytes,
+        pack=packer.pack,
+        pack_table=pack_table,
+        tied_head=lambda table: table,
+        embed=recorder.embed,  # type: ignore[arg-type]  # while recording, handles stand for tensors
+        select=recorder.select,  # type: ignore[arg-type]
+        linear=recorder.linear,  # type: ignore[arg-type]
+        rope_store=recorder.rope_store,  # type: ignore[arg-type]
+        prepare=lambda layout, device: None,  # every replay cuts its own tasks
+        tree_attention=recorder.tree_attention,  # type: ignore[arg-type]
+        move_kv=memory.move_kv,
+        sample=sample,
+        finish=store.finish,
+    )

@@ -1,0 +1,111 @@
+"""Weights in the native layout: repacked without loss from what a checkpoint stores, or rounded on request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ..linear import Matrix, Stored
+from .store import Store
+
+# GGUF kind -> (native format, native source) with exactly the same values.
+_LOSSLESS = {
+    "Q4_0": ("q4", "q4_0"),
+    "Q4_1": ("q4", "q4_1"),
+    "Q8_0": ("q8", "q8_0"),
+    "F32": ("f32", "f32"),
+    "F16": ("f16", "f16"),
+    "BF16": ("bf16", "bf16"),
+}
+STORED = "stored"
+_NARROW = {"bf16": torch.bfloat16, "f16": torch.float16}
+_BLOCK = 16  # outputs per block
+_PIECE = 4096  # rows converted at once
+
+
+@dataclass(frozen=True, slots=True)
+class PackedWeight:
+    """A weight the native module reads. `width` columns come out of `linear`; `data` and `bias` are its memory."""
+
+    handle: Any
+    inputs: int
+    width: int
+
+
+class Packer:
+    """Packs matrices into `store`. weights: one of `backend.WEIGHTS`; "stored" keeps every value as it is."""
+
+    def __init__(self, module: ModuleType, store: Store, weights: str = STORED) -> None:
+        self._module = module
+        self._store = store
+        self._weights = weights
+
+    def pack(self, matrix: Matrix, bias: torch.Tensor | None = None, *, gate: bool = False) -> PackedWeight:
+        """gate: the halves' blocks alternate, so that one thread computes a gate and what it gates."""
+        outputs, inputs = matrix.shape
+        name = self._format(matrix)
+        fmt = getattr(self._module.Format, name)
+        # Gated halves fill whole blocks each; what is added to them is zero and never read.
+        packed_outputs = 2 * (-(-outputs // 2 // _BLOCK) * _BLOCK) if gate else outputs
+        key = "|".join((name, "gate" if gate else "plain", *(part.name for part in matrix.parts)))
+
+        def fill(out: NDArray[np.uint8]) -> None:
+            self._fill(matrix, name, gate, out)
+
+        data = self._store.array(key, self._module.packed_bytes(fmt, packed_outputs, inputs), fill)
+        offsets = None if bias is None else np.ascontiguousarray(bias.float().numpy())
+        handle = self._module.Weight(fmt, packed_outputs, inputs, data, offsets)
+        return PackedWeight(handle, inputs, outputs // 2 if gate else outputs)
+
+    def _format(self, matrix: Matrix) -> str:
+        if self._weights != STORED:
+            return self._weights
+        kinds = {part.kind for part in matrix.parts}
+        if len(kinds) == 1 and (kind := kinds.pop()) in _LOSSLESS:
+            return _LOSSLESS[kind][0]
+        return "f32"  # parts stored differently share only their values
+
+    def _fill(self, matrix: Matrix, name: str, gate: bool, out: NDArray[np.uint8]) -> None:
+        outputs, inputs = matrix.shape
+        half = outputs // 2
+        row = 0
+        for source, rows in _pieces(matrix, name):
+            # A piece may cross from the gate half into the other one.
+            for begin, end in ((0, half), (half, outputs)) if gate else ((0, outputs),):
+                first, last = max(row, begin), min(row + len(rows), end)
+                if first < last:
+                    self._module.pack(
+                        getattr(self._module.Format, name),
+                        getattr(self._module.Source, source),
+                        np.ascontiguousarray(rows[first - row : last - row]),
+                        inputs,
+                        first - begin,
+                        2 if gate else 1,
+                        int(begin > 0),
+                        out,
+                    )
+            row += len(rows)
+
+
+def _pieces(matrix: Matrix, name: str) -> Iterator[tuple[str, NDArray[np.uint8]]]:
+    """(source format, rows) of the matrix from top to bottom: as stored where that packs, else as floats."""
+    if all(_LOSSLESS.get(part.kind, ("", ""))[0] == name for part in matrix.parts):
+        for part in matrix.parts:
+            yield from _stored_pieces(part)
+        return
+    dense = matrix.dense()
+    for start in range(0, dense.shape[0], _PIECE):
+        rows = dense[start : start + _PIECE].to(_NARROW.get(name, torch.float32)).contiguous()
+        yield name if name in _NARROW else "f32", rows.view(torch.uint8).numpy()
+
+
+def _stored_pieces(part: Stored) -> Iterator[tuple[str, NDArray[np.uint8]]]:
+    raw = part.raw()
+    for start in range(0, len(raw), _PIECE):
+        yield _LOSSLESS[part.kind][1], raw[start : start + _PIECE]

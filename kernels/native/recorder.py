@@ -1,0 +1,196 @@
+"""Records what a pass calls, once, and replays it in one call per step: the CPU's answer to a captured graph.
+
+While recording, ops return handles instead of tensors; arguments that differ from step to step (ids, positions, slots)
+are not looked at, since every replay takes them from its batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ..batch import Batch
+from ..linear import Norm
+from ..rope_store import Rotation
+from .packing import PackedWeight
+
+Forward = Callable[[Batch, Any], Any]
+
+
+class Value:
+    """An activation of the pass being recorded, [rows, width] in one of the program's buffers.
+
+    When nothing holds the handle any more, nothing recorded later reads the value, and its buffer is used again.
+    """
+
+    def __init__(self, recording: _Recording, buffer: int, width: int, sampled: bool) -> None:
+        self._recording = recording
+        self.buffer = buffer
+        self.width = width
+        self.sampled = sampled  # rows are those whose next token is wanted
+
+    def __del__(self) -> None:
+        self._recording.spare.setdefault((self.width, self.sampled), []).append(self.buffer)
+
+
+@dataclass(slots=True)
+class _Recording:
+    """One program under construction."""
+
+    program: Any
+    spare: dict[tuple[int, bool], list[int]] = field(default_factory=dict)  # buffers by width and kind of rows
+    kept: list[PackedWeight] = field(default_factory=list)  # memory the program points into
+
+    def value(self, width: int, *, sampled: bool = False) -> Value:
+        free = self.spare.get((width, sampled))
+        return Value(self, free.pop() if free else self.program.value(width, sampled), width, sampled)
+
+
+def _floats(tensor: torch.Tensor) -> NDArray[np.float32]:
+    return np.ascontiguousarray(tensor.float().numpy()).reshape(-1)
+
+
+def _norm(norm: Norm | None) -> tuple[NDArray[np.float32] | None, float]:
+    return (None, 0.0) if norm is None else (_floats(norm.weight), norm.eps)
+
+
+class Recorder:
+    """The ops of a pass as the native backend has them: each call appends to the program being recorded."""
+
+    def __init__(self, module: ModuleType, pool: Any) -> None:
+        self._module = module
+        self._pool = pool
+        self._recording: _Recording | None = None
+        self._rotations: dict[int, tuple[Rotation, Any]] = {}
+
+    @property
+    def _now(self) -> _Recording:
+        if self._recording is None:
+            raise RuntimeError("native ops are recorded: call them inside a function given to `compile`")
+        return self._recording
+
+    def compile(self, forward: Forward) -> Callable[[Batch, Any], tuple[torch.Tensor, torch.Tensor]]:
+        """Record `forward` at its first call, for the cache it is called with; replay it from then on."""
+        recorded: dict[int, Replay] = {}
+
+        def run(batch: Batch, cache: Any) -> tuple[torch.Tensor, torch.Tensor]:
+            replay = recorded.get(id(cache))
+            if replay is None:
+                replay = recorded[id(cache)] = self._record(forward, batch, cache)
+            return replay(batch)
+
+        return run
+
+    def _record(self, forward: Forward, batch: Batch, cache: Any) -> Replay:
+        self._recording = _Recording(self._module.Program(self._pool))
+        try:
+            logits, hidden = forward(batch, cache)
+            recording = self._recording
+        finally:
+            self._recording = None
+        return Replay(recording.program, logits, hidden, [*recording.kept, cache])
+
+    def embed(self, table: PackedWeight, ids: torch.Tensor) -> Value:
+        out = self._now.value(table.inputs)
+        self._now.program.embed(table.handle, out.buffer)
+        self._now.kept.append(table)
+        return out
+
+    def select(self, x: Value, rows: torch.Tensor) -> Value:
+        out = self._now.value(x.width, sampled=True)
+        self._now.program.select(x.buffer, out.buffer)
+        return out
+
+    def linear(
+        self,
+        x: Value,
+        weight: PackedWeight,
+        *,
+        norm: Norm | None = None,
+        residual: Value | None = None,
+        gate: bool = False,
+    ) -> Value:
+        recording = self._now
+        # A residual is added in place: every element is read and written by the same thread.
+        out = residual or recording.value(weight.width, sampled=x.sampled)
+        scale, eps = _norm(norm)
+        recording.program.linear(
+            x.buffer, weight.handle, scale, eps, -1 if residual is None else residual.buffer, gate, out.buffer
+        )
+        recording.kept.append(weight)
+        return out
+
+    def rope_store(
+        self,
+        qkv: Value,
+        rotation: Rotation,
+        positions: torch.Tensor,
+        slots: torch.Tensor,
+        cache: Any,
+        layer: int,
+        *,
+        q_norm: Norm | None = None,
+        k_norm: Norm | None = None,
+    ) -> Value:
+        """The queries stay where the projection put them, rotated and scaled in place."""
+        q_scale, q_eps = _norm(q_norm)
+        k_scale, k_eps = _norm(k_norm)
+        self._now.program.rope_store(
+            qkv.buffer, cache.handle, layer, self._rotation(rotation), q_scale, q_eps, k_scale, k_eps
+        )
+        return qkv
+
+    def _rotation(self, rotation: Rotation) -> Any:
+        """One table for all layers; the original is kept so that its id stays its own."""
+        if id(rotation) not in self._rotations:
+            native = self._module.Rotation(_floats(rotation.cos), _floats(rotation.sin), rotation.cos.shape[0])
+            self._rotations[id(rotation)] = (rotation, native)
+        return self._rotations[id(rotation)][1]
+
+    def tree_attention(self, q: Value, cache: Any, layer: int, prepared: None) -> Value:
+        heads = q.width // cache.head_dim - 2 * cache.kv_heads
+        out = self._now.value(heads * cache.head_dim)
+        self._now.program.attention(q.buffer, cache.handle, layer, out.buffer)
+        return out
+
+
+class Replay:
+    """A recorded program and where its results are."""
+
+    def __init__(self, program: Any, logits: Value, hidden: Value, kept: list[Any]) -> None:
+        self.program = program
+        self._logits = logits
+        self._hidden = hidden
+        self._kept = kept
+
+    def __call__(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+        """(logits [M, V], hidden [M, H]), valid until the next call. Raises ValueError for rows that lie outside."""
+        self.program.run(arrays(batch), 0, len(self.program), 1)
+        rows = len(batch.sampled)
+        return self._view(self._logits, rows), self._view(self._hidden, rows)
+
+    def _view(self, value: Value, rows: int) -> torch.Tensor:
+        return torch.from_numpy(self.program.view(value.buffer, rows))
+
+
+def arrays(batch: Batch) -> tuple[NDArray[Any], ...]:
+    """The batch as the native module takes it."""
+    layout = batch.layout
+    tensors = (
+        batch.ids,
+        batch.positions,
+        batch.slots,
+        batch.sampled,
+        layout.row_starts,
+        layout.context_lens,
+        layout.block_tables,
+        layout.causal,
+        layout.ancestors,
+    )
+    return tuple(tensor.numpy() for tensor in tensors)
