@@ -46,6 +46,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for index, item in enumerate(items) if index in kept]
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What the equality tests compared, added up over all processes."""
+    names = ("compared_replies", "compared_tokens", "near_ties")
+    totals = dict.fromkeys(names, 0)
+    for report in terminalreporter.getreports("passed"):
+        for name, value in report.user_properties:
+            if name in totals and report.when == "call":
+                totals[name] += value
+    if totals["compared_replies"]:
+        terminalreporter.write_line(
+            "equality: {compared_replies} replies of {compared_tokens} tokens equal plain decoding, "
+            "{near_ties} of them up to a near-tie".format(**totals)
+        )
+
+
 @pytest.fixture
 def cache(tmp_path: Path) -> Path:
     """An empty cache folder of the test's own."""
