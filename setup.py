@@ -30,5 +30,5 @@ setup(
             optional=True,
         )
         for isa, flags in SETS.items()
-    ]
+    ],
 )

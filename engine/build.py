@@ -99,7 +99,7 @@ def build_engine(
 
     proposers: drafters to use instead of the one `config.speculator` names. cost: a curve to start from instead of
     measuring one now. cache: folder in which packed weights wait for the next start. Raises ModelError for a checkpoint
-    that cannot be loaded, ConfigError for options that do not fit the machine or the model, before any weights are read.
+    that cannot be loaded; ConfigError, before weights are read, for options that do not fit the machine or the model.
     """
     drafters = Drafters(proposers if proposers is not None else [_drafter(config.speculator)])
     device = choose_device(config.device)
