@@ -4,16 +4,17 @@
 PYTHON ?= python3
 ARGS ?=
 JOBS ?= 2
+PARTS ?= kernels step_overhead launch streams quality chat peers
 VENV := .venv
 BIN := $(VENV)/bin
 ROOMS := engine kernels server spec web
-PROJECT := pyproject.toml constraints.txt $(wildcard setup.py)
+PROJECT := pyproject.toml constraints.txt setup.py $(wildcard kernels/native/src/*)
 
 # Without the current folder on sys.path: transformers probes for a package named `kernels` and would find ours.
 export PYTHONSAFEPATH := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help serve chat test check proof bench view format clean
+.PHONY: help serve chat test check proof sanitize bench view format clean
 .DEFAULT_GOAL := help
 
 help:
@@ -22,7 +23,8 @@ help:
 	@echo 'make test    run the tests'
 	@echo 'make check   format, lint, types and architecture'
 	@echo 'make proof   run the slow proofs'
-	@echo 'make bench   measure, and record the figures in tests/bench/results'
+	@echo 'make sanitize  run the native tests on kernels built with the memory and thread sanitizers'
+	@echo 'make bench   measure, and record the figures in tests/bench/results; PARTS="kernels peers" measures only these'
 	@echo 'make format  rewrite the sources in the one format'
 	@echo 'make view    the tree of links that type checkers read'
 	@echo 'make clean   remove the environment and all build products (fetched models stay in the cache)'
@@ -45,10 +47,12 @@ check: $(VENV)/.dev view
 proof: $(VENV)/.dev
 	$(BIN)/pytest -m proof -n $(JOBS) $(ARGS)
 
+sanitize: $(VENV)/.dev
+	$(BIN)/python tests/kernels/native/sanitize.py
+
+# One part after the other: two that measure at once measure each other.
 bench: $(VENV)/.dev
-	PYTHONPATH=tests/bench $(BIN)/python tests/bench/launch.py
-	PYTHONPATH=tests/bench $(BIN)/python tests/bench/step_overhead.py
-	PYTHONPATH=tests/bench $(BIN)/python tests/bench/chat.py $(ARGS)
+	@for part in $(PARTS); do PYTHONPATH=tests/bench $(BIN)/python tests/bench/$$part.py $(ARGS) || exit 1; done
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format .

@@ -10,12 +10,12 @@ from pathlib import Path
 from pybind11.setup_helpers import Pybind11Extension
 from setuptools import setup
 
-COMMON = ["-std=c++17", "-O3", "-ffp-contract=off", "-fno-math-errno", "-pthread"]
+COMMON = ["-std=c++17", "-ffp-contract=off", "-fno-math-errno", "-pthread"]
 X86 = {
-    "avx512": ["-march=x86-64-v4", "-mavx512vnni", "-mprefer-vector-width=512", "-DPACELINE_AVX512"],
-    "avx2": ["-mavx2", "-mfma", "-mf16c", "-DPACELINE_AVX2"],
+    "avx512": ["-O3", "-march=x86-64-v4", "-mavx512vnni", "-mprefer-vector-width=512", "-DPACELINE_AVX512"],
+    "avx2": ["-O2", "-mavx2", "-mfma", "-mf16c", "-DPACELINE_AVX2"],
 }
-SETS = {"generic": [], **(X86 if platform.machine() in ("x86_64", "AMD64") else {})}
+SETS = {"generic": ["-O2"], **(X86 if platform.machine() in ("x86_64", "AMD64") else {})}
 
 setup(
     options={"build_ext": {"parallel": True}},  # extensions beside each other

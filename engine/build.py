@@ -77,12 +77,13 @@ def choose_ops(config: EngineConfig, checkpoint: Checkpoint, shape: CacheShape, 
         else:
             torch.set_num_threads(1)  # what is left to torch is small, and two thread pools would fight for the cores
             return ops
-    if config.weights != "stored":
-        raise ConfigError(f"--weights {config.weights} needs the native kernels; leave it at stored here.")
+    for option, value, usual in (("weights", config.weights, "stored"), ("kv-format", config.kv_format, "f16")):
+        if value != usual:
+            raise ConfigError(f"--{option} {value} needs the native kernels; leave it at {usual} here.")
     if config.threads is not None:
         torch.set_num_threads(config.threads)
     try:
-        return backend.load("reference" if config.backend == "auto" or native else config.backend)
+        return backend.load("reference" if config.backend == "auto" else config.backend)
     except backend.BackendError as error:
         raise ConfigError(str(error)) from error
 

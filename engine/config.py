@@ -1,11 +1,12 @@
-"""What a user may set about the engine; every value is checked where the object is made."""
+"""What a user may set about the engine. Numbers are checked here, names where they are looked up."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from paceline.spec.tree import MAX_NODES
+
 from .errors import ConfigError
-from .request import MAX_TREE_NODES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +38,8 @@ class EngineConfig:
                 f"--step-budget is {self.step_budget}, below --max-batch {self.max_batch}; "
                 "every running sequence needs one row per step."
             )
-        if self.max_nodes > MAX_TREE_NODES:
-            raise ConfigError(f"--max-nodes is {self.max_nodes}; a tree has at most {MAX_TREE_NODES} nodes.")
+        if self.max_nodes > MAX_NODES:
+            raise ConfigError(f"--max-nodes is {self.max_nodes}; a tree has at most {MAX_NODES} nodes.")
 
 
 def _at_least(name: str, value: int, low: int) -> None:

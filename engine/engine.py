@@ -198,7 +198,7 @@ class Engine:
                 if row.seq.output_count == len(outcome.tokens):
                     telemetry.prompt_tokens += len(row.seq.request.prompt)
                     telemetry.prefix_hit_tokens += row.seq.cached_tokens or 0
-        self._planner.cost.correct(sum(len(draft.tree) for draft in drafts), forward_ms)
+        self._planner.observe_step(sum(len(draft.tree) for draft in drafts), forward_ms)
         self._drafters.observe(verdicts)
         for verdict in verdicts:
             if verdict.finished:

@@ -77,9 +77,16 @@ class EngineLoop:
                     self.engine.step(self._post)
                 except Exception:
                     _log.exception("a step failed; its sequences end with an error")
-                    self.engine.fail(_BROKEN_STEP, self._post)
+                    self._fail()
         finally:
-            self._ended = True
+            with self._submitting:
+                self._ended = True
+
+    def _fail(self) -> None:
+        try:
+            self.engine.fail(_BROKEN_STEP, self._post)
+        except Exception:  # a broken reader or drafter must not end the thread that serves the others
+            _log.exception("the error could not be told to every reader")
 
     def _take_commands(self, wait: bool) -> None:
         """Carry out what is in the inbox; `wait` for something to be there."""

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
+from paceline.spec.tree import MAX_NODES
+
 from .errors import RequestError
 
 MAX_TOP_LOGPROBS = 20
-MAX_TREE_NODES = 64  # ancestors are 64-bit words
 
 Finish = Literal["stop", "length", "abort", "error"]
 Priority = Literal["interactive", "normal", "background"]
@@ -52,7 +53,7 @@ class SamplingParams:
             ("min_p", 0.0, 1.0),
             ("frequency_penalty", -2.0, 2.0),
             ("presence_penalty", -2.0, 2.0),
-            ("repetition_penalty", 0.0, 100.0),
+            ("repetition_penalty", 0.01, 100.0),
         ):
             value = getattr(self, name)
             _require(
@@ -61,7 +62,6 @@ class SamplingParams:
                 f"{name} must be between {low:g} and {high:g}, got {value}.",
             )
         _require(self.top_p > 0, "top_p", "top_p must be above 0; use temperature 0 for greedy decoding.")
-        _require(self.repetition_penalty > 0, "repetition_penalty", "repetition_penalty must be above 0; 1 is off.")
         _require(self.top_k >= 0, "top_k", f"top_k must be 0 (off) or positive, got {self.top_k}.")
         _require(
             self.logprobs is None or 0 <= self.logprobs <= MAX_TOP_LOGPROBS,
@@ -91,13 +91,13 @@ class Speculation:
     """What a request allows the drafters to do; it never changes the text."""
 
     mode: str = "auto"  # "auto", "none", or the name of one loaded drafter
-    max_nodes: int = MAX_TREE_NODES  # verified rows per step, the root included; 1 is plain decoding
+    max_nodes: int = MAX_NODES  # verified rows per step, the root included; 1 is plain decoding
 
     def __post_init__(self) -> None:
         _require(
-            1 <= self.max_nodes <= MAX_TREE_NODES,
+            1 <= self.max_nodes <= MAX_NODES,
             "speculation.max_nodes",
-            f"speculation.max_nodes must be between 1 and {MAX_TREE_NODES}, got {self.max_nodes}.",
+            f"speculation.max_nodes must be between 1 and {MAX_NODES}, got {self.max_nodes}.",
         )
 
 

@@ -89,7 +89,8 @@ class Scheduler:
                 param="messages",
                 code="context_length_exceeded",
             )
-        if len(self.waiting) + queued >= self._queue_limit:
+        places = self._max_batch - len(self.running)
+        if len(self.waiting) + queued >= self._queue_limit + places:
             raise OverloadedError(f"The queue is full ({self._queue_limit} requests are waiting); try again shortly.")
 
     def submit(self, request: Request) -> Sequence:

@@ -12,15 +12,13 @@ from starlette.responses import Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 
+from .api_errors import ApiError, handle_error, json_response
 from .auth import Gate, RequestId
 from .context import Context, Settings
-from .errors_http import ApiError, handle_error, json_response
 from .openai import OpenAI
 from .page import page_routes
 from .realtime import Realtime
 from .service import Service
-
-__all__ = ["Settings", "create_app"]
 
 
 def create_app(service: Service, settings: Settings | None = None) -> Starlette:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import ipaddress
 import logging
@@ -12,8 +13,8 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from .api_errors import ApiError, as_api_error
 from .context import Context
-from .errors_http import ApiError, as_api_error
 
 KEY_PROTOCOL = "openai-insecure-api-key."  # browsers cannot set headers on a WebSocket: the key rides as a subprotocol
 _GUARDED = ("/v1", "/metrics")
@@ -95,6 +96,12 @@ class Gate:
                     await self._app(scope, receive, watched)
             else:
                 await self._app(scope, receive, watched)
+        except asyncio.CancelledError:
+            if not self._context.drain.over:
+                raise
+            if not begun:  # uvicorn gave up waiting for it, and would log each of these as an error of ours
+                stopped = ApiError(503, "The server stopped before it could answer; try again.", code="shutting_down")
+                await stopped.response()(scope, receive, watched)
         except Exception as error:
             answer = as_api_error(error)
             if answer.status == 500 and not isinstance(error, ApiError):

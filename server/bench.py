@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from .bench_client import BenchError, Client, Reply
+from .bench_client import Client, Reply
 from .bench_prompts import Prompt, load_prompts, spread
 from .bench_report import (
     Summary,
@@ -278,6 +278,3 @@ def _print_notes(out: Console, options: BenchOptions, summaries: Sequence[Summar
             counts[reply.error] = counts.get(reply.error, 0) + 1
     for sentence, count in sorted(counts.items(), key=lambda item: -item[1])[:5]:
         out.print(f"{count} failed: {sentence}", style="red", markup=False)
-
-
-__all__ = ["BenchError", "BenchOptions", "Comparison", "run_bench"]

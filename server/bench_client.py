@@ -11,12 +11,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 import httpx
 import orjson
 
 from paceline.engine.errors import PacelineError
+
+from .address import Address
 
 TokenSource = Literal["usage", "chunks"]
 
@@ -91,25 +92,13 @@ class SSEParser:
         return events
 
 
-def api_root(url: str) -> str:
-    """The address that ends in /v1, from one with or without it. Raises BenchError for what is no HTTP address."""
-    full = url if "://" in url else f"http://{url}"
-    try:
-        parts = urlsplit(full)
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
-    except ValueError:
-        valid = False
-    if not valid:
-        raise BenchError(f"{url!r} is not the address of a server; write it like http://127.0.0.1:8000.")
-    root = full.rstrip("/")
-    return root if root.endswith("/v1") else f"{root}/v1"
-
-
 class Client:
     """An async client of one server; use it as a context manager."""
 
     def __init__(self, url: str, *, api_key: str | None = None, timeout: float = 600.0) -> None:
-        self.root = api_root(url)
+        """Raises AddressError."""
+        address = Address.parse(url)
+        self.root = address.api
         self._timeout = timeout
         headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
         self._http = httpx.AsyncClient(
@@ -117,7 +106,7 @@ class Client:
             timeout=httpx.Timeout(None, connect=10.0),
             limits=httpx.Limits(max_connections=None),
             # A proxy from the environment cannot reach this machine's own addresses.
-            trust_env=urlsplit(self.root).hostname not in ("127.0.0.1", "localhost", "::1"),
+            trust_env=not address.local,
         )
 
     async def __aenter__(self) -> Client:

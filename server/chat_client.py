@@ -10,7 +10,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
-from urllib.parse import quote, urlsplit
 
 import orjson
 from rich.console import Console
@@ -19,6 +18,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from paceline.engine.errors import PacelineError
 
+from .address import Address
 from .terminal import say_error
 
 LOOK_FOR_CANCEL_S = 0.1
@@ -76,7 +76,7 @@ class Conversation:
         temperature: float | None = None,
         max_tokens: int | None = None,
     ) -> None:
-        """Connect. Raises ChatError when no server answers, or it refuses the key, the model or a setting."""
+        """Connect. Raises AddressError, and ChatError when no server answers or it refuses key, model or a setting."""
         self._url = url
         self._turns = 0
         session: dict[str, Any] = {"type": "realtime", "output_modalities": ["text"]}
@@ -123,15 +123,13 @@ class Conversation:
     def _read_reply(self, turn: str, on_text: Callable[[str], None], cancelled: Callable[[], bool]) -> ReplyFigures:
         started = time.perf_counter()
         figures = ReplyFigures()
-        begun = asked_to_stop = False
+        asked_to_stop = False
         while True:
-            if begun and not asked_to_stop and cancelled():
+            if not asked_to_stop and cancelled():
                 asked_to_stop = True
                 self._send({"event_id": "stop", "type": "response.cancel"})
             event = self._receive(timeout=LOOK_FOR_CANCEL_S)
             match event:
-                case {"type": "response.created"}:
-                    begun = True  # what has not begun cannot be cancelled
                 case {"type": "response.output_text.delta", "delta": str(delta)}:
                     figures.last_text = time.perf_counter() - started
                     if figures.first_text is None:
@@ -245,19 +243,13 @@ def _interrupt() -> Iterator[Callable[[], bool]]:
 
 
 def _connect(url: str, model: str, api_key: str | None, stack: ExitStack) -> ClientConnection:
-    """Open a socket that closes with `stack`. Raises ChatError."""
-    full = url if "://" in url else f"http://{url}"
-    parts = urlsplit(full)
-    if parts.scheme not in ("http", "https", "ws", "wss") or not parts.hostname:
-        raise ChatError(f"{url!r} is not the address of a server; write it like http://127.0.0.1:8377.")
-    scheme = "wss" if parts.scheme in ("https", "wss") else "ws"
-    path = parts.path.rstrip("/").removesuffix("/v1")
-    local = parts.hostname in ("127.0.0.1", "localhost", "::1")
+    """Open a socket that closes with `stack`. Raises ChatError or AddressError."""
+    address = Address.parse(url)
     try:
         socket = connect(
-            f"{scheme}://{parts.netloc}{path}/v1/realtime?model={quote(model, safe='')}",
+            address.realtime(model),
             additional_headers={"Authorization": f"Bearer {api_key}"} if api_key else None,
-            proxy=None if local else True,
+            proxy=None if address.local else True,
             compression=None,
             max_size=2**24,
             open_timeout=10,

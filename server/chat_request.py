@@ -9,7 +9,7 @@ from typing import Any
 
 from paceline.engine.errors import RequestError
 
-from .errors_http import not_supported
+from .api_errors import ApiError, not_supported
 from .fields import Fields, JsonObject, describe, parse_object
 from .parameters import Limits, Parameters, read_parameters
 
@@ -106,6 +106,13 @@ def read_content(fields: Fields, kinds: tuple[str, ...] = ("text",)) -> str:
         kind = part.string("type")
         if kind is None:
             part.refuse("type", f"is missing; use {' or '.join(kinds)}.")
+        if kind not in kinds and "image" in kind:
+            raise ApiError(
+                400,
+                f"Images are not supported by this model; send parts of type {kinds[0]!r} alone.",
+                param=part.name("type"),
+                code="unsupported",
+            )
         if kind not in kinds:
             raise not_supported(part.name("type"), f"Content of type {kind[:40]!r}")
         text = part.string("text")

@@ -57,53 +57,29 @@ class ChatTemplate:
                 "fix it, or fetch the model again."
             ) from error
 
-    def encode(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        *,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        add_generation_prompt: bool = True,
-        variables: Mapping[str, Any] | None = None,
-    ) -> list[int]:
-        """The prompt's token ids.
+    def encode(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
+        """The prompt's token ids, with the opening of the reply.
 
-        `variables` are further template variables, e.g. `enable_thinking`. Raises RequestError (param "messages") for
-        messages the template refuses, with its own words, or cannot render.
+        Raises RequestError (param "messages") for messages the template refuses, with its own words, or cannot render.
         """
-        given = [messages, tools, variables]
-        guard = self._guard.guard_for(given)
-        text = self._render(messages, tools, add_generation_prompt, variables, guard)
+        text, guard = self.prepare(messages)
         return self._tokenizer.encode_rendered(text, guard=guard)
 
-    def render(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        *,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        add_generation_prompt: bool = True,
-        variables: Mapping[str, Any] | None = None,
-    ) -> str:
-        """The prompt as text, for people to read; only `encode` knows typed text from control tokens."""
-        return self._render(messages, tools, add_generation_prompt, variables, None)
+    def prepare(self, messages: Sequence[Mapping[str, Any]]) -> tuple[str, str | None]:
+        """The text and the guard character for `Tokenizer.encode_rendered`; raises as `encode` does."""
+        guard = self._guard.guard_for(messages)
+        return self._render(messages, guard), guard
 
-    def _render(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        tools: Sequence[Mapping[str, Any]] | None,
-        add_generation_prompt: bool,
-        variables: Mapping[str, Any] | None,
-        guard: str | None,
-    ) -> str:
+    def _render(self, messages: Sequence[Mapping[str, Any]], guard: str | None) -> str:
         if not messages:
             raise RequestError("messages is empty; send at least one message.", param="messages")
         try:
             values = {
                 **self._variables,
-                **self._guard.plain(variables or {}, guard),
                 "messages": [self._guard.plain(_message(message), guard) for message in messages],
-                "tools": self._guard.plain(tools, guard),
+                "tools": None,
                 "documents": None,
-                "add_generation_prompt": add_generation_prompt,
+                "add_generation_prompt": True,
             }
             return self._template.render(values)
         except TemplateRefusalError as error:

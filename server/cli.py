@@ -18,6 +18,7 @@ from paceline.engine.errors import PacelineError
 from paceline.engine.model.sources import DEFAULT_MODEL, default_cache, resolve
 
 from . import options as o
+from .address import DEFAULT_PORT, DEFAULT_URL, is_this_machine
 from .terminal import fetch_progress, notices, output, say_error
 
 app = typer.Typer(
@@ -74,7 +75,7 @@ def _paceline(
 def serve(
     model: o.Model = None,
     host: o.Host = "127.0.0.1",
-    port: o.Port = o.DEFAULT_PORT,
+    port: o.Port = DEFAULT_PORT,
     speculator: o.Speculator = "auto",
     max_batch: o.MaxBatch = 16,
     step_budget: o.StepBudget = 512,
@@ -126,7 +127,7 @@ def serve(
         nonlocal ready
         ready = True
         output().print(f"{served_id} is served at [bold]{url}[/bold]: open it in a browser. Ctrl-C stops the server.")
-        if api_key is None and not _is_local(host):
+        if api_key is None and not is_this_machine(host):
             notices().print("Everyone who can reach this machine can use it; --api-key asks for a key.", style="yellow")
 
     logging.basicConfig(level=log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
@@ -134,17 +135,10 @@ def serve(
         api_keys=(api_key,) if api_key else (),
         allowed_origins=tuple(allow_origin or ()),
         allowed_hosts=tuple(allow_host or ()),
+        log_level=log_level,
     )
     try:
-        listen(
-            build,
-            settings,
-            host=host,
-            port=port,
-            access_log=log_level in ("debug", "info"),
-            log_level=log_level,
-            on_ready=announce,
-        )
+        listen(build, settings, port=port, host=host, on_ready=announce)
     except KeyboardInterrupt:
         if not ready:  # once it serves, Ctrl-C is the ordinary end
             raise
@@ -161,10 +155,10 @@ def chat(
     target: Annotated[
         str,
         typer.Argument(metavar="[URL|MODEL]", envvar="PACELINE_URL", help="A server's address, or a model it serves."),
-    ] = o.DEFAULT_URL,
+    ] = DEFAULT_URL,
     model: o.ServedModel = None,
     system: o.System = None,
-    temperature: o.ChatTemperature = None,
+    temperature: o.Temperature = 0.2,  # what the default model's card recommends; at 1 a small model talks nonsense
     max_tokens: o.ChatMaxTokens = None,
     api_key: o.APIKey = None,
 ) -> None:
@@ -173,7 +167,7 @@ def chat(
     from .chat_client import chat as converse
 
     is_url = ":" in target  # a model's name has neither a scheme nor a port
-    url = target if is_url else o.DEFAULT_URL
+    url = target if is_url else DEFAULT_URL
     served = model or (None if is_url else target) or "default"
 
     def connect() -> Conversation:
@@ -237,13 +231,9 @@ def _resolve(model: str | None, cache: Path | None) -> Path:
 
 def _name_of(model: str | None) -> str:
     """The id a model is served under: its name, or that of its file or folder."""
-    if model is None:
+    if not model:
         return DEFAULT_MODEL
     path = Path(model).expanduser()
     if not path.exists():
         return model
     return path.resolve().name.removesuffix(".gguf")
-
-
-def _is_local(host: str) -> bool:
-    return host == "localhost" or host.startswith("127.") or host == "::1"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from paceline.engine.request import Delta, Finish, TokenLogprob
 
+from .spec_figures import SpecFigures
 from .stop_strings import StopStrings
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ class Piece:
     """What one delta adds to the reply.
 
     `tokens` and `logprobs` are those the engine delivered with this delta and the reply keeps; `text` is what became
-    certain with it, so text that was held back comes with the tokens of a later piece. `emitted` is `len(tokens)`, and
-    over a reply it adds up to `usage.completion_tokens`.
+    certain with it, so text that was held back comes with the tokens of a later piece. Over a reply `tokens` add up to
+    `usage.completion_tokens`.
     """
 
     text: str = ""
@@ -38,7 +39,6 @@ class Piece:
     cut: int | None = None  # the reply ends here though the engine went on: keep this many output tokens
     drafted: int = 0  # guesses verified in this step
     accepted: int = 0  # of these, the ones the reply keeps
-    emitted: int = 0
     error: str | None = None  # with finish "error"
 
 
@@ -68,31 +68,26 @@ class Committer:
         self,
         tokenizer: Vocabulary,
         *,
-        stop: Sequence[str] | StopStrings = (),
-        stop_ids: Collection[int] = (),
+        stops: StopStrings,
+        stop_ids: Collection[int],
         prompt_tokens: int,
-        include_stop: bool = False,
     ) -> None:
-        """`include_stop` keeps the stop string in the text. Raises RequestError for an empty stop string."""
         self._decoder = tokenizer.decoder()
-        self._stops = stop if isinstance(stop, StopStrings) else StopStrings(stop)
+        self._stops = stops
         self._stop_ids = frozenset(stop_ids)
-        self._include_stop = include_stop
         self._state = 0
         self._held: deque[str] = deque()  # texts of whole tokens, not yet released
         self._held_size = 0
         self._released: list[str] = []
-        self._tokens: list[int] = []
+        self._kept = 0  # output tokens
         self._prompt_tokens = prompt_tokens
         self._cached_tokens = 0
-        self._drafted = 0
-        self._accepted = 0
-        self._histogram = [0]
-        self._finish: Finish | None = None
+        self._finished = False
+        self.figures = SpecFigures()
 
     def push(self, delta: Delta) -> Piece:
         """Commit one step. Once the reply is finished every further delta is dropped: an empty piece."""
-        if self._finish is not None:
+        if self._finished:
             return Piece()
         self._cached_tokens = max(self._cached_tokens, delta.cached_tokens)
         kept = len(delta.tokens)
@@ -117,25 +112,19 @@ class Committer:
         return replace(piece, cut=None)
 
     def _commit(self, delta: Delta, kept: int, finish: Finish | None, *, cut: bool) -> Piece:
-        self._finish = finish
+        self._finished = finish is not None
         text = self._release(self._stops.pending(self._state) if finish is None else 0)
-        tokens = delta.tokens[:kept]
-        self._tokens.extend(tokens)
+        self._kept += kept
         accepted = min(delta.accepted, kept)
-        if delta.drafted:
-            self._drafted += delta.drafted
-            self._accepted += accepted
-            self._histogram += [0] * (delta.drafted + 1 - len(self._histogram))
-            self._histogram[accepted] += 1
+        self.figures.add(delta.drafted, accepted)
         return Piece(
             text=text,
-            tokens=tokens,
+            tokens=delta.tokens[:kept],
             logprobs=None if delta.logprobs is None else delta.logprobs[:kept],
             finish=finish,
-            cut=len(self._tokens) if cut else None,
+            cut=self._kept if cut else None,
             drafted=delta.drafted,
             accepted=accepted,
-            emitted=kept,
             error=delta.error,
         )
 
@@ -147,7 +136,7 @@ class Committer:
         if text:
             self._held.append(text)
             self._held_size += len(text)
-        if match and not self._include_stop:
+        if match:
             # A match reaches back only into text that is still held: until now it was a possible beginning.
             held = "".join(self._held)
             self._held = deque([held[: len(held) - match]])
@@ -167,63 +156,11 @@ class Committer:
         return text
 
     @property
-    def finish(self) -> Finish | None:
-        """Why the reply ended; None while it goes on."""
-        return self._finish
-
-    @property
     def text(self) -> str:
         """All text released so far: the joined texts of the pieces."""
         return "".join(self._released)
 
     @property
-    def tokens(self) -> tuple[int, ...]:
-        """The output tokens the reply keeps so far."""
-        return tuple(self._tokens)
-
-    @property
     def usage(self) -> Usage:
         """Token counts so far."""
-        return Usage(self._prompt_tokens, len(self._tokens), self._cached_tokens)
-
-    @property
-    def num_spec_steps(self) -> int:
-        """Steps that verified at least one guess."""
-        return sum(self._histogram)
-
-    @property
-    def num_draft_tokens(self) -> int:
-        """Guesses verified."""
-        return self._drafted
-
-    @property
-    def num_accepted_draft_tokens(self) -> int:
-        """Guesses that became tokens the reply keeps."""
-        return self._accepted
-
-    @property
-    def acceptance_histogram(self) -> tuple[int, ...]:
-        """[i] counts the steps that kept i guesses; k + 1 entries, k being the most guesses verified in one step."""
-        return tuple(self._histogram)
-
-    @property
-    def mean_acceptance_length(self) -> float:
-        """Tokens of an average verified step, the bonus token included: 1 + accepted / steps; 1 without such a step."""
-        return 1 + self._accepted / max(self.num_spec_steps, 1)
-
-    @property
-    def draft_acceptance_rate(self) -> float:
-        """Accepted / drafted; 0 when nothing was drafted."""
-        return self._accepted / max(self._drafted, 1)
-
-    def speculation(self) -> dict[str, Any]:
-        """The figures above under vLLM's names, with `num_spec_tokens` = k."""
-        return {
-            "mean_acceptance_length": self.mean_acceptance_length,
-            "draft_acceptance_rate": self.draft_acceptance_rate,
-            "acceptance_histogram": list(self._histogram),
-            "num_spec_steps": self.num_spec_steps,
-            "num_accepted_draft_tokens": self._accepted,
-            "num_draft_tokens": self._drafted,
-            "num_spec_tokens": len(self._histogram) - 1,
-        }
+        return Usage(self._prompt_tokens, self._kept, self._cached_tokens)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from .api_errors import ApiError
 from .service import Service
 
 
@@ -20,10 +21,15 @@ class Settings:
     max_body: int = 2**20  # bytes of one request body
     max_choices: int = 16  # n of one chat completion
     max_messages: int = 4096  # messages of one request, items of one realtime conversation
-    max_conversation: int = 2**22  # characters one realtime conversation may hold
+    max_conversation: int = 2**20  # characters one realtime conversation may hold, and never more than fit the context
     max_sockets: int = 1024  # realtime sockets open at once
-    max_outbox: int = 256  # events that may wait for a slow realtime client before its own messages wait too
+    max_outbox: int = 256  # events that may wait for a slow realtime client; then what it sends counts as unanswered
+    max_unanswered: int = 2**22  # characters such a client may still send before its socket is closed
+    request_patience_s: float = 20.0  # for a request's head to arrive, and as long again for its body
     ping_interval_s: float = 10.0  # silence of an event stream before a comment shows that it lives
+    client_patience_s: float = 30.0  # a client that takes nothing for so long while data waits for it is dropped
+    drain_s: float = 20.0  # what running replies get to finish once the server is told to stop
+    log_level: str = "warning"  # "debug" and "info" also log each request
 
 
 class Drain:
@@ -31,6 +37,7 @@ class Drain:
 
     def __init__(self) -> None:
         self.requested = asyncio.Event()
+        self.over = False  # True once whatever still runs must end
         self.busy = 0
 
     @contextmanager
@@ -42,7 +49,8 @@ class Drain:
             self.busy -= 1
 
     async def wait(self, patience: float) -> bool:
-        """Refuses new work from now on; True when everything has ended within `patience` seconds."""
+        """Refuses new work from now on; True when everything has ended within `patience` seconds. May be called again,
+        to wait longer."""
         self.requested.set()
         end = asyncio.get_running_loop().time() + patience
         while self.busy and asyncio.get_running_loop().time() < end:
@@ -60,3 +68,8 @@ class Context:
     def ready(self) -> bool:
         """True when new work is welcome."""
         return self.service.healthy and not self.drain.requested.is_set()
+
+    def refuse_when_draining(self) -> None:
+        """Raises ApiError 503."""
+        if self.drain.requested.is_set():
+            raise ApiError(503, "The server is shutting down; try again in a moment.", code="shutting_down")

@@ -8,8 +8,8 @@ from typing import Literal
 
 from paceline.engine.errors import RequestError
 
+from .api_errors import not_supported
 from .chat_request import read_content
-from .errors_http import not_supported
 from .fields import Fields, JsonObject
 
 Status = Literal["completed", "incomplete", "in_progress"]
@@ -80,9 +80,21 @@ class Conversation:
             )
         return found
 
-    def append_reply(self, item: Item) -> str | None:
-        """The model's own item: never refused, its length is bounded by the context. Returns the id before it."""
-        self._items.append(item)
+    @property
+    def last(self) -> Item | None:
+        return self._items[-1] if self._items else None
+
+    def add_reply(self, item: Item, after: Item | None) -> str | None:
+        """The model's own item, behind `after`: the last one when the reply was asked for, None for an empty
+        conversation. What came since stands behind it; it stands last when `after` was deleted.
+
+        Never refused: its length is bounded by the context. Returns the id of the item before it.
+        """
+        place = 0 if after is None else len(self._items)
+        for index, known in enumerate(self._items):
+            if known is after:
+                place = index + 1
+        self._items.insert(place, item)
         return self.before(item)
 
     def add(self, item: Item, after: str | None = None) -> str | None:

@@ -67,6 +67,9 @@ class Fields:
         return value
 
     def integer(self, key: str, low: int | None = None, high: int | None = None) -> int | None:
+        wide = self.values.get(key)
+        if isinstance(wide, float) and abs(wide) >= 2**63:  # the parser makes such a number of what 64 bits cannot hold
+            self.refuse(key, f"is too {'small' if wide < 0 else 'large'}; it must be an integer of at most 64 bits.")
         value: int | None = self._typed(key, int, "an integer")
         if value is not None and ((low is not None and value < low) or (high is not None and value > high)):
             bound = f"at least {low}" if high is None else f"at most {high}" if low is None else f"{low} to {high}"

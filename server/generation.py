@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -13,6 +12,8 @@ from .fields import JsonObject
 from .metrics import Meter, Outcome
 from .parameters import Parameters, derive_seed, random_seed
 from .service import Service
+from .spec_figures import SpecFigures
+from .stop_strings import StopStrings
 from .stream import Stream
 
 
@@ -35,9 +36,9 @@ class Generation:
         prompt: tuple[int, ...],
         parameters: Parameters,
         protocol: str,
+        started: float,  # time.perf_counter() when the request arrived
         n: int = 1,
         priority: Priority = "normal",
-        started: float | None = None,  # time.perf_counter() when the request arrived
     ) -> None:
         """Submits at once. Raises RequestError or OverloadedError, with nothing left running."""
         self.seed = parameters.seed if parameters.seed is not None else random_seed()
@@ -48,7 +49,7 @@ class Generation:
             Request(
                 id=f"{id}-{i}",
                 prompt=prompt,
-                sampling=parameters.sampling(
+                sampling=parameters.sampling_with(
                     max_tokens=limit, seed=derive_seed(self.seed, i), stop_ids=service.stop_ids
                 ),
                 priority=priority,
@@ -57,12 +58,12 @@ class Generation:
             for i in range(n)
         ]
         self._index = {request.id: i for i, request in enumerate(self.requests)}
+        stops = StopStrings(parameters.stop)
         self.committers = [
-            Committer(service.tokenizer, stop=parameters.stop, stop_ids=service.stop_ids, prompt_tokens=len(prompt))
+            Committer(service.tokenizer, stops=stops, stop_ids=service.stop_ids, prompt_tokens=len(prompt))
             for _ in self.requests
         ]
-        began = time.perf_counter() if started is None else started
-        self.meters = [Meter(service.metrics, protocol, began) for _ in self.requests]
+        self.meters = [Meter(service.metrics, protocol, started) for _ in self.requests]
         try:
             self._stream: Stream = service.streams.open(self.requests)
         except Exception:
@@ -120,33 +121,11 @@ class Generation:
         }
 
     def metrics(self) -> JsonObject:
-        """`metrics` of the reply: speculation figures in vLLM's shape, summed over choices, and the first token's time.
-
-        The mean acceptance length counts the bonus token; acceptance_histogram[i] is the number of steps that
-        accepted exactly i draft tokens.
-        """
-        figures = [committer.speculation() for committer in self.committers]
-        return {"time_to_first_token_ms": self.meters[0].ttft_ms, "speculative_decoding": _summed(figures)}
+        """`metrics` of the reply: the first token's time, and speculation figures summed over choices."""
+        figures = sum((committer.figures for committer in self.committers), SpecFigures())
+        return {"time_to_first_token_ms": self.meters[0].ttft_ms, "speculative_decoding": figures.body()}
 
     @property
     def committer(self) -> Committer:
         """Of the first choice."""
         return self.committers[0]
-
-
-def _summed(figures: list[JsonObject]) -> JsonObject:
-    """Speculation figures of several choices as if one reply had made all their steps."""
-    total = {key: sum(one[key] for one in figures) for key in figures[0] if key.startswith("num_")}
-    steps, drafted = total["num_spec_steps"], total["num_draft_tokens"]
-    accepted = total["num_accepted_draft_tokens"]
-    longest = max(len(one["acceptance_histogram"]) for one in figures)
-    return {
-        "mean_acceptance_length": 1 + accepted / steps if steps else 1.0,
-        "draft_acceptance_rate": accepted / drafted if drafted else 0.0,
-        "acceptance_histogram": [
-            sum(one["acceptance_histogram"][i] for one in figures if i < len(one["acceptance_histogram"]))
-            for i in range(longest)
-        ],
-        **total,
-        "num_spec_tokens": max(one["num_spec_tokens"] for one in figures),
-    }

@@ -81,12 +81,12 @@ class Metrics:
 
 
 class Meter:
-    """The clock of one choice: started when its request arrived, fed once per delta."""
+    """The clock of one choice: fed once per delta. `started` is the time.perf_counter() of its request's arrival."""
 
-    def __init__(self, metrics: Metrics, protocol: str, started: float | None = None) -> None:
+    def __init__(self, metrics: Metrics, protocol: str, started: float) -> None:
         self._metrics = metrics
         self._protocol = protocol
-        self._started = time.perf_counter() if started is None else started
+        self._started = started
         self._first: float | None = None
         self._last = self._started
         self._tokens = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 import uuid
 from collections.abc import AsyncGenerator
@@ -12,14 +13,14 @@ from starlette.responses import Response
 
 from paceline.engine.request import TokenLogprob
 
+from .api_errors import ApiError, json_response
 from .chat_request import ChatRequest, parse_chat_request
 from .context import Context
-from .errors_http import ApiError, json_response
 from .fields import JsonObject
 from .generation import Generation, Step
-from .service import DEFAULT_MODEL_ALIAS, Service
+from .service import Service
 from .sse import DONE, PING, EventStream, event, while_connected
-from .telemetry import StepCounts
+from .step_counts import StepCounts
 from .wire import ChatWire
 
 _STEPS_PER_WRITE = 64  # a slow client gets up to this many steps' chunks in one write
@@ -37,15 +38,15 @@ class OpenAI:
         return json_response({"object": "list", "data": [_model_body(self._service)]})
 
     async def model(self, request: Request) -> Response:
-        require_model(self._service, request.path_params["model"])
+        self._service.require_model(request.path_params["model"])
         return json_response(_model_body(self._service))
 
     async def chat_completions(self, request: Request) -> Response:
         """Validation, template, tokens and length come before the first byte, so every refusal has its status."""
         started = time.perf_counter()
-        refuse_when_draining(self._context)
+        self._context.refuse_when_draining()
         try:
-            data = await read_body(request, self._context.settings.max_body)
+            data = await read_body(request, self._context.settings.max_body, self._context.settings.request_patience_s)
         except ClientDisconnect:
             return Response(status_code=_CLIENT_LEFT)
         settings = self._context.settings
@@ -53,9 +54,11 @@ class OpenAI:
             data, self._service.limits, max_choices=settings.max_choices, max_messages=settings.max_messages
         )
         if asked.model is not None:
-            require_model(self._service, asked.model)
+            self._service.require_model(asked.model)
         if asked.prefill_only:
-            asked = replace(asked, n=1, parameters=replace(asked.parameters, max_tokens=1, stop=(), logprobs=None))
+            sampling = replace(asked.parameters.sampling, logprobs=None)
+            parameters = replace(asked.parameters, sampling=sampling, max_tokens=1, stop=())
+            asked = replace(asked, n=1, parameters=parameters)
         reply_id = f"chatcmpl-{uuid.uuid4().hex}"
         generation = Generation(
             self._service,
@@ -163,7 +166,7 @@ async def _collect(generation: Generation, wire: ChatWire, asked: ChatRequest) -
         raise_failure(step)
         logprobs[step.index] += step.piece.logprobs or ()
         finishes[step.index] = step.piece.finish or finishes[step.index]
-    wants_logprobs = asked.parameters.logprobs is not None
+    wants_logprobs = asked.parameters.sampling.logprobs is not None
     choices = [
         wire.choice(i, generation.committers[i].text, finishes[i], logprobs[i] if wants_logprobs else None)
         for i in range(asked.n)
@@ -188,25 +191,9 @@ def raise_failure(step: Step) -> None:
         raise ApiError(503, "The server stopped before this reply was complete; send it again.", code="aborted")
 
 
-def require_model(service: Service, model: str) -> None:
-    """Raises ApiError 404."""
-    if not service.serves(model):
-        raise ApiError(
-            404,
-            f"The model {model[:80]!r} is not served here; use {service.model_id!r} or {DEFAULT_MODEL_ALIAS!r}.",
-            param="model",
-            code="model_not_found",
-        )
-
-
-def refuse_when_draining(context: Context) -> None:
-    """Raises ApiError 503."""
-    if context.drain.requested.is_set():
-        raise ApiError(503, "The server is shutting down; try again in a moment.", code="shutting_down")
-
-
-async def read_body(request: Request, limit: int) -> bytes:
-    """The request's body. Raises ApiError for one over `limit` bytes or of another type than JSON."""
+async def read_body(request: Request, limit: int, patience_s: float) -> bytes:
+    """The request's body. Raises ApiError for one that is over `limit` bytes, of another type than JSON, or not there
+    within `patience_s` seconds."""
     kind = request.headers.get("content-type", "application/json").split(";")[0].strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
         raise ApiError(
@@ -216,12 +203,21 @@ async def read_body(request: Request, limit: int) -> bytes:
         )
     data = bytearray()
     size = 0
-    async for part in request.stream():
-        size += len(part)
-        if size <= limit:
-            data += part
-        elif size > 8 * limit:  # up to here the rest is read and dropped, so that the client gets to read the answer
-            break
+    try:
+        async with asyncio.timeout(patience_s):
+            async for part in request.stream():
+                size += len(part)
+                if size <= limit:
+                    data += part
+                elif size > 8 * limit:  # up to here the rest is read and dropped: so the client gets to read the answer
+                    break
+    except TimeoutError:
+        raise ApiError(
+            408,
+            f"The body did not arrive within {patience_s:g} seconds; send the request again.",
+            code="request_timeout",
+            headers={"connection": "close"},
+        ) from None
     if size > limit:
         raise ApiError(
             413, f"The body is larger than the {limit} bytes this server takes; send less.", code="body_too_large"

@@ -6,9 +6,6 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-DEFAULT_PORT = 8377
-DEFAULT_URL = f"http://127.0.0.1:{DEFAULT_PORT}"
-
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?B?)\s*", re.IGNORECASE)
 
 
@@ -64,7 +61,7 @@ StepBudget = Annotated[int, _option("step-budget", "Most rows (tokens and guesse
 MaxNodes = Annotated[int, _option("max-nodes", "Most rows of one token tree, its root included.", min=1, max=64)]
 QueueLimit = Annotated[int, _option("queue-limit", "Requests that may wait before others are refused.", min=1)]
 ContextLength = Annotated[
-    int | None, _option("context-length", "Most tokens of one conversation; default: what the model allows.", min=1)
+    int | None, _option("context-length", "Most tokens of one conversation; default: what the model allows.", min=2)
 ]
 KVMemory = Annotated[
     int | None,
@@ -119,9 +116,6 @@ Concurrency = Annotated[
 MaxTokens = Annotated[int, _option("max-tokens", "Most tokens of one reply.", min=1)]
 Limit = Annotated[int | None, _option("limit", "Use only so many prompts, spread over their categories.", min=1)]
 Turns = Annotated[Literal["first", "all"], _option("turns", "Ask only the first turn of a prompt, or all of them.")]
-ChatTemperature = Annotated[
-    float | None, _option("temperature", "Sampling temperature; 0 is greedy. Default: the server's.", min=0.0)
-]
 ChatMaxTokens = Annotated[int | None, _option("max-tokens", "Most tokens of one reply.", min=1)]
 ServedModel = Annotated[
     str | None, _option("model", "Model to ask for; default: the first the server lists.", variable="PACELINE_MODEL_ID")

@@ -7,14 +7,14 @@ from collections import deque
 
 from .fields import JsonObject
 from .response import DELTA
-from .telemetry import add_counts
+from .step_counts import add_counts
 
 
 class Outbox:
     """First in, first out, except that a text delta joins the one of its response that still waits.
 
     So a response has at most one delta waiting: text is joined, counts are summed, the sequence number is the last
-    one. What a client's own messages bring is bounded by `room`, which its reader awaits.
+    one. What a client's own messages bring is bounded by its reader, which looks at `full`.
     """
 
     def __init__(self, limit: int) -> None:
@@ -22,11 +22,14 @@ class Outbox:
         self._events: deque[JsonObject] = deque()
         self._waiting_delta: dict[str, JsonObject] = {}  # by response id
         self._changed = asyncio.Event()
-        self._room = asyncio.Event()
-        self._room.set()
 
     def __len__(self) -> int:
         return len(self._events)
+
+    @property
+    def full(self) -> bool:
+        """True while the client is behind: as many events wait as the limit says, or more."""
+        return len(self._events) >= self._limit
 
     def put(self, event: JsonObject) -> None:
         response_id = event.get("response_id")
@@ -42,8 +45,6 @@ class Outbox:
             self._waiting_delta.pop(response_id, None)
         self._events.append(event)
         self._changed.set()
-        if len(self._events) >= self._limit:
-            self._room.clear()
 
     async def get(self) -> JsonObject:
         while not self._events:
@@ -52,10 +53,4 @@ class Outbox:
         event = self._events.popleft()
         if event["type"] == DELTA and self._waiting_delta.get(event["response_id"]) is event:
             del self._waiting_delta[event["response_id"]]
-        if len(self._events) < self._limit:
-            self._room.set()
         return event
-
-    async def room(self) -> None:
-        """Waits until fewer events wait than the limit."""
-        await self._room.wait()

@@ -22,6 +22,8 @@ _TYPES = {
     ".webmanifest": "application/manifest+json",
 }
 
+# 'self' covers the socket to this very server in every current browser (Chrome 71, Firefox 50, Safari 16); `ws:` would
+# open a way to any other.
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; "

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from paceline.engine.errors import RequestError
-from paceline.engine.request import MAX_TOP_LOGPROBS, MAX_TREE_NODES, SamplingParams, Speculation
+from paceline.engine.request import MAX_TOP_LOGPROBS, SamplingParams, Speculation
+from paceline.spec.tree import MAX_NODES
 
 from .fields import Fields
 
@@ -24,7 +24,9 @@ def random_seed() -> int:
 
 
 def derive_seed(seed: int, index: int) -> int:
-    """The seed of choice `index` of a request: choice 0 uses the seed itself, the others a 64-bit mix of both.
+    """The seed of choice `index` of a request: choice 0 uses the seed itself, the others a mix of both.
+
+    53 bits of it: every client can send it back unharmed, JavaScript too.
 
     The mix is the finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
     """
@@ -33,7 +35,7 @@ def derive_seed(seed: int, index: int) -> int:
     z = (seed + index * 0x9E3779B97F4A7C15) & _MASK
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
-    return z ^ (z >> 31)
+    return (z ^ (z >> 31)) & (2**53 - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,39 +48,20 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
-    """Everything that shapes one reply, its prompt aside; see SamplingParams for the meaning of the numbers."""
+    """Everything that shapes one reply, its prompt aside.
+
+    sampling: how tokens are chosen. Its token limit, seed and stop ids are placeholders until `sampling_with`.
+    """
 
     max_tokens: int | None = None  # None: as many as the context still holds
     seed: int | None = None  # None: a random one, reported in the reply
-    temperature: float = 1.0
-    top_p: float = 1.0
-    top_k: int = 0
-    min_p: float = 0.0
-    repetition_penalty: float = 1.0
-    frequency_penalty: float = 0.0
-    presence_penalty: float = 0.0
-    logit_bias: Mapping[int, float] = field(default_factory=dict)
-    logprobs: int | None = None
+    sampling: SamplingParams = field(default_factory=lambda: SamplingParams(max_tokens=1, seed=0))
     stop: tuple[str, ...] = ()
     speculation: Speculation = field(default_factory=Speculation)
     telemetry: bool = False  # figures of each verify step beside its text
 
-    def sampling(self, *, max_tokens: int, seed: int, stop_ids: frozenset[int]) -> SamplingParams:
-        """Raises RequestError for a value out of range."""
-        return SamplingParams(
-            max_tokens=max_tokens,
-            seed=seed,
-            temperature=self.temperature,
-            top_p=self.top_p,
-            top_k=self.top_k,
-            min_p=self.min_p,
-            repetition_penalty=self.repetition_penalty,
-            frequency_penalty=self.frequency_penalty,
-            presence_penalty=self.presence_penalty,
-            logit_bias=self.logit_bias,
-            stop_ids=stop_ids,
-            logprobs=self.logprobs,
-        )
+    def sampling_with(self, *, max_tokens: int, seed: int, stop_ids: frozenset[int]) -> SamplingParams:
+        return replace(self.sampling, max_tokens=max_tokens, seed=seed, stop_ids=stop_ids)
 
 
 def read_parameters(fields: Fields, limits: Limits, base: Parameters) -> Parameters:
@@ -87,26 +70,25 @@ def read_parameters(fields: Fields, limits: Limits, base: Parameters) -> Paramet
     Raises RequestError, naming the field, for a wrong type or a value without meaning.
     """
     changes: dict[str, Any] = {}
+    sampling: dict[str, Any] = {}
     for key in ("temperature", "top_p", "min_p", "repetition_penalty", "frequency_penalty", "presence_penalty"):
         if (number := fields.number(key)) is not None:
-            changes[key] = number
+            sampling[key] = number
     if (top_k := fields.integer("top_k", low=-1)) is not None:
-        changes["top_k"] = max(top_k, 0)  # some clients write -1 for off
+        sampling["top_k"] = max(top_k, 0)  # some clients write -1 for off
     if (seed := fields.integer("seed", low=-(2**63), high=_MASK)) is not None:
         changes["seed"] = seed & _MASK
     if fields.has("stop"):
         changes["stop"] = _read_stop(fields)
     if (bias := fields.child("logit_bias")) is not None:
-        changes["logit_bias"] = _read_bias(bias, limits)
+        sampling["logit_bias"] = _read_bias(bias, limits)
     if fields.has("logprobs") or fields.has("top_logprobs"):
-        changes["logprobs"] = _read_logprobs(fields)
+        sampling["logprobs"] = _read_logprobs(fields)
     if (asked := fields.child("speculation")) is not None:
         changes["speculation"] = _read_speculation(asked, limits, base.speculation)
         if (telemetry := asked.boolean("telemetry")) is not None:
             changes["telemetry"] = telemetry
-    read = replace(base, **changes)
-    read.sampling(max_tokens=1, seed=0, stop_ids=frozenset())  # refuses values out of range now, not at the first reply
-    return read
+    return replace(base, sampling=replace(base.sampling, **sampling), **changes)
 
 
 def _read_stop(fields: Fields) -> tuple[str, ...]:
@@ -147,10 +129,8 @@ def _read_logprobs(fields: Fields) -> int | None:
 
 def _read_speculation(asked: Fields, limits: Limits, base: Speculation) -> Speculation:
     mode = asked.string("mode")
-    known = ("auto", "none", *(name for name in limits.speculators if name not in ("auto", "none")))
-    if mode is not None and mode not in known:
-        asked.refuse(
-            "mode", f"{mode[:40]!r} is not loaded here; use one of {', '.join(known)}.", code="unknown_speculator"
-        )
-    nodes = asked.integer("max_nodes", low=1, high=MAX_TREE_NODES)
+    if mode is not None and mode not in limits.speculators:
+        names = ", ".join(limits.speculators)
+        asked.refuse("mode", f"{mode[:40]!r} is not loaded here; use one of {names}.", code="unknown_speculator")
+    nodes = asked.integer("max_nodes", low=1, high=MAX_NODES)
     return Speculation(mode=mode or base.mode, max_nodes=nodes if nodes is not None else base.max_nodes)

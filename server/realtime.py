@@ -1,4 +1,8 @@
-"""WS /v1/realtime: the async shell around `Session`. One reader that always receives, one writer, one task a reply."""
+"""WS /v1/realtime: the async shell around `Session`. One reader that always receives, one writer, one task a reply.
+
+The reader waits for nothing but the next message: not for a prompt to be made, not for a client that does not read. A
+message left lying would stop uvicorn from reading, and cancels and pongs would go unseen.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +18,23 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from paceline.engine.errors import PacelineError
 
+from .api_errors import ApiError
 from .context import Context
 from .conversation import Conversation
-from .errors_http import ApiError
 from .generation import Generation
-from .openai import refuse_when_draining, require_model
 from .outbox import Outbox
+from .service import DEFAULT_MODEL_ALIAS
 from .session import Abort, Begin, Output, Send, Session
 from .tasks import cancel_all
 
 SUBPROTOCOL = "realtime"
 _GOING_AWAY = (1001, "The server is shutting down; connect again in a moment.")
+_STOPPED = (1012, "The server stopped; connect again in a moment.")
 _TEXT_ONLY = (1003, "Binary frames are not supported; send JSON text.")
+_NOT_READ = (1008, "You send on without reading the answers; read them, and connect again.")
 _BROKEN = (1011, "The server failed; its log says why.")
 _CLOSE_PATIENCE_S = 5.0
+_MESSAGE_CHARS = 1024  # what a message counts besides its own length, for the events that answer it
 
 _log = logging.getLogger("paceline.server")
 
@@ -51,8 +58,8 @@ class Realtime:
 
     async def socket(self, websocket: WebSocket) -> None:
         """Raises ApiError before accepting: the refusal is an HTTP answer."""
-        refuse_when_draining(self._context)
-        require_model(self._context.service, websocket.query_params.get("model") or "default")
+        self._context.refuse_when_draining()
+        self._context.service.require_model(websocket.query_params.get("model") or DEFAULT_MODEL_ALIAS)
         if self._open >= self._context.settings.max_sockets:
             raise ApiError(
                 503,
@@ -80,16 +87,17 @@ class _Connection:
         self._session = Session(
             model=self._service.model_id,
             limits=self._service.limits,
-            conversation=Conversation(max_items=settings.max_messages, max_chars=settings.max_conversation),
+            conversation=Conversation(
+                max_items=settings.max_messages, max_chars=min(settings.max_conversation, self._service.max_chars)
+            ),
         )
         self._outbox = Outbox(settings.max_outbox)
         self._sending = False
-        self._generations: dict[str, Generation] = {}
-        self._replies: set[asyncio.Task[None]] = set()
+        self._replies: dict[str, asyncio.Task[None]] = {}  # by response id
 
     async def run(self) -> None:
         """Until the client leaves, breaks the rules, or the server drains. Nothing of it runs on afterwards."""
-        await self._perform(self._session.open())
+        self._perform(self._session.open())
         tasks = [asyncio.create_task(part) for part in (self._read(), self._write(), self._drain())]
         close: Close | None = None
         try:
@@ -97,9 +105,7 @@ class _Connection:
             closes = [_close_of(task) for task in done]
             close = None if None in closes else closes[0]
         finally:
-            for generation in self._generations.values():
-                generation.abort()
-            await cancel_all((*tasks, *self._replies))
+            await cancel_all((*tasks, *self._replies.values()))
         if close is not None:
             try:
                 async with asyncio.timeout(_CLOSE_PATIENCE_S):
@@ -109,6 +115,7 @@ class _Connection:
 
     async def _read(self) -> Close | None:
         """Receives until the end; returns how to close, None when the client has left."""
+        unanswered = 0
         while True:
             message = await self._websocket.receive()
             if message["type"] == "websocket.disconnect":
@@ -116,8 +123,12 @@ class _Connection:
             text = message.get("text")
             if text is None:
                 return _TEXT_ONLY
-            await self._perform(self._session.receive(text))
-            await self._outbox.room()
+            self._perform(self._session.receive(text))
+            unanswered = unanswered + len(text) + _MESSAGE_CHARS if self._outbox.full else 0
+            if unanswered > self._context.settings.max_unanswered:
+                return _NOT_READ
+            if unanswered:
+                await asyncio.sleep(0)  # many messages can come at once: the writer gets its turn between them
 
     async def _write(self) -> Close | None:
         while True:
@@ -135,23 +146,22 @@ class _Connection:
         self._session.accepting = False
         while not self._session.idle or len(self._outbox) or self._sending:
             await asyncio.sleep(0.02)
-        return _GOING_AWAY
+        return _STOPPED if self._context.drain.over else _GOING_AWAY
 
-    async def _perform(self, outputs: Sequence[Output]) -> None:
+    def _perform(self, outputs: Sequence[Output]) -> None:
         for output in outputs:
-            if isinstance(output, Begin):
-                await self._begin(output)
-            else:
-                self._emit(output)
+            match output:
+                case Send(event):
+                    self._outbox.put(event)
+                case Begin(response_id):
+                    task = asyncio.create_task(self._reply(output, time.perf_counter()))
+                    self._replies[response_id] = task
+                    task.add_done_callback(lambda _, name=response_id: self._replies.pop(name))  # type: ignore[misc]
+                case Abort(response_id):
+                    self._replies[response_id].cancel()
 
-    def _emit(self, output: Send | Abort) -> None:
-        if isinstance(output, Send):
-            self._outbox.put(output.event)
-        elif (generation := self._generations.pop(output.response_id, None)) is not None:
-            generation.abort()
-
-    async def _begin(self, begin: Begin) -> None:
-        started = time.perf_counter()
+    async def _reply(self, begin: Begin, started: float) -> None:
+        """One response from its prompt to its end; cancelled at any point of it when nobody wants it any more."""
         try:
             generation = Generation(
                 self._service,
@@ -159,30 +169,22 @@ class _Connection:
                 prompt=await self._service.prompt(begin.messages),
                 parameters=begin.parameters,
                 protocol="realtime",
-                priority="interactive",
                 started=started,
+                priority="interactive",
             )
         except Exception as error:
             if not isinstance(error, PacelineError):
                 _log.exception("A response could not start")
-            await self._perform(self._session.refuse(begin.response_id, error))
+            self._perform(self._session.refuse(begin.response_id, error))
             return
-        self._generations[begin.response_id] = generation
-        await self._perform(self._session.begin(begin.response_id, generation))
-        task = asyncio.create_task(self._reply(begin.response_id, generation))
-        self._replies.add(task)
-        task.add_done_callback(self._replies.discard)
-
-    async def _reply(self, response_id: str, generation: Generation) -> None:
         try:
             async with generation:
+                self._perform(self._session.begin(begin.response_id, generation))
                 while (step := await generation.next()) is not None:
-                    await self._perform(self._session.piece(response_id, step.piece))
+                    self._perform(self._session.piece(begin.response_id, step.piece))
         except Exception:
             _log.exception("A response broke down")
-            await self._perform(self._session.fail(response_id, "The server failed; its log says why."))
-        finally:
-            self._generations.pop(response_id, None)
+            self._perform(self._session.fail(begin.response_id, "The server failed; its log says why."))
 
 
 def _close_of(task: asyncio.Task[Close | None]) -> Close | None:

@@ -9,7 +9,7 @@ from .committer import Committer, Piece, Usage
 from .conversation import Item
 from .fields import JsonObject
 from .parameters import Parameters
-from .telemetry import StepCounts
+from .step_counts import StepCounts
 
 DELTA = "response.output_text.delta"
 
@@ -34,6 +34,7 @@ class Response:
     parameters: Parameters
     metadata: JsonObject | None
     client_event: str | None  # event_id of the client's response.create
+    after: Item | None  # the conversation's last item when the response was asked for
     reply: Reply | None = None  # None until generation has started
     seq: int = 0  # number of the last delta
     counts: StepCounts = field(default_factory=StepCounts)
@@ -103,8 +104,9 @@ class Response:
         if self.reply is not None:
             body["seed"] = self.reply.seed
             if ended:
-                body["usage"] = _usage(self.reply.committer.usage)
                 body["metrics"] = self.reply.metrics()
+        if ended:
+            body["usage"] = _usage(Usage(0, 0, 0) if self.reply is None else self.reply.committer.usage)
         return body
 
 
@@ -123,3 +125,8 @@ def _usage(usage: Usage) -> JsonObject:
         },
         "output_token_details": {"text_tokens": usage.completion_tokens, "audio_tokens": 0},
     }
+
+
+def failure(message: str) -> JsonObject:
+    """The details of a response that failed."""
+    return {"error": {"type": "server_error", "code": "engine_error", "message": message}}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,17 @@ from paceline.engine.errors import RequestError
 from paceline.engine.loop import EngineLoop
 from paceline.engine.model.checkpoint import open_checkpoint
 
+from .api_errors import ApiError
 from .chat_template import ChatTemplate
 from .metrics import Metrics
 from .parameters import Limits
 from .stream import Streams
+from .template_guard import strings
 from .tokenizer import Tokenizer
 
 DEFAULT_MODEL_ALIAS = "default"  # what a client may write instead of the served id
-_INLINE_CHARS = 16_384  # longer prompts are templated and tokenised off the event loop
+_INLINE_CHARS = 2_000  # longer prompts are templated and tokenised off the event loop: 1 µs or so a character
+_LONG_CHARS = 65_536  # of prompts longer than this one at a time is, so that they take one core and the memory of one
 
 
 class Service:
@@ -41,6 +45,7 @@ class Service:
         self.metrics = Metrics(self.loop.stats)
         self.fingerprint = f"paceline-{model_id}"
         self._started = False
+        self._long_prompts = ThreadPoolExecutor(1, "paceline-long-prompt")
 
     @classmethod
     def build(cls, path: Path, cache: Path, config: EngineConfig, model_id: str) -> Service:
@@ -65,6 +70,7 @@ class Service:
 
     def stop(self) -> None:
         self._started = False
+        self._long_prompts.shutdown(wait=False, cancel_futures=True)
         self.loop.stop()
 
     @property
@@ -72,8 +78,15 @@ class Service:
         """True while the engine runs and really steps whenever it has work."""
         return self._started and not self.loop.stats().stuck
 
-    def serves(self, model: str) -> bool:
-        return model in (self.model_id, DEFAULT_MODEL_ALIAS)
+    def require_model(self, model: str) -> None:
+        """Raises ApiError 404 for a model that is not the served one."""
+        if model not in (self.model_id, DEFAULT_MODEL_ALIAS):
+            raise ApiError(
+                404,
+                f"The model {model[:80]!r} is not served here; use {self.model_id!r} or {DEFAULT_MODEL_ALIAS!r}.",
+                param="model",
+                code="model_not_found",
+            )
 
     async def prompt(self, messages: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
         """Token ids of a conversation, with the opening of the reply.
@@ -81,15 +94,33 @@ class Service:
         Raises RequestError when the template refuses the messages or no room is left for one token of reply
         (code `context_length_exceeded`).
         """
-        if sum(len(str(message.get("content", ""))) for message in messages) <= _INLINE_CHARS:
-            ids = self.template.encode(messages)
+        size = sum(map(len, strings(messages)))
+        if size <= _INLINE_CHARS:
+            ids = self._encode(messages)
+        elif size <= _LONG_CHARS:
+            ids = await asyncio.to_thread(self._encode, messages)
         else:
-            ids = await asyncio.to_thread(self.template.encode, messages)
+            ids = await asyncio.get_running_loop().run_in_executor(self._long_prompts, self._encode, messages)
         if len(ids) >= self.context_length:
-            raise RequestError(
-                f"This model's maximum context length is {self.context_length} tokens, and the messages alone are "
-                f"{len(ids)} tokens; shorten them so that at least one token of reply fits.",
-                param="messages",
-                code="context_length_exceeded",
-            )
+            raise self._too_long(f"{len(ids)} tokens")
         return tuple(ids)
+
+    @property
+    def max_chars(self) -> int:
+        """No text longer than this fits into the context."""
+        return self.context_length * self.tokenizer.longest
+
+    def _encode(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
+        text, guard = self.template.prepare(messages)
+        size = len(text) if guard is None else len(text) - text.count(guard)
+        if size > self.max_chars:  # tokenising would take seconds, only to say the same
+            raise self._too_long(f"{size} characters, more than that many tokens can hold")
+        return self.tokenizer.encode_rendered(text, guard=guard)
+
+    def _too_long(self, size: str) -> RequestError:
+        return RequestError(
+            f"This model's maximum context length is {self.context_length} tokens, and the messages alone are "
+            f"{size}; shorten them so that at least one token of reply fits.",
+            param="messages",
+            code="context_length_exceeded",
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import signal
 import socket
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+import h11
 import uvicorn
 from uvicorn.config import LOGGING_CONFIG
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -24,6 +26,7 @@ from .service import Service
 
 _BACKLOG = 1024
 _WRITE_BUFFER = 32 * 1024  # bytes that may wait in user space for one slow client; the kernel holds more
+_ENDINGS_S = 1  # after draining: for replies that were cut short to say so
 _LAST_WORDS_S = 2  # after draining: for answers and close frames that are on their way
 
 
@@ -62,62 +65,56 @@ def serve(
     build: Callable[[], Service],
     settings: Settings,
     *,
+    port: int,
     host: str = "127.0.0.1",
-    port: int = 8000,
-    drain_s: float = 20.0,
-    client_patience_s: float = 30.0,
-    access_log: bool = False,
-    log_level: str = "warning",
     on_ready: Callable[[str], None] = lambda url: None,
 ) -> None:
     """Serves until SIGINT or SIGTERM; call it on the main thread.
 
     The port is taken first, then `build` loads the model (it may block for long), then `on_ready` is called with the
-    address to open. On a signal `/ready` turns 503, new work is refused, and replies that run get `drain_s` seconds;
-    a second Ctrl-C ends at once. A client that takes nothing for `client_patience_s` seconds is dropped.
+    address to open. On a signal `/ready` turns 503, new work is refused, and replies that run get `settings.drain_s`
+    seconds; a second Ctrl-C ends at once.
 
     Raises ConfigError (port in use, bad host) or whatever `build` raises.
     """
+    _raise_file_limit()
     listener = bind(host, port)
     try:
         service = build()
         service.start()
         try:
-            make_server(
-                service,
-                settings,
-                listener,
-                drain_s=drain_s,
-                client_patience_s=client_patience_s,
-                access_log=access_log,
-                log_level=log_level,
-                on_ready=on_ready,
-            ).run(sockets=[listener])
+            make_server(service, settings, listener, on_ready).run(sockets=[listener])
         finally:
             service.stop()
     finally:
         listener.close()
 
 
+def _raise_file_limit() -> None:
+    """Every connection is an open file, and the usual soft limit is a small part of the hard one."""
+    with contextlib.suppress(ImportError, OSError, ValueError):  # not on Windows; not every system allows it
+        import resource
+
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 def make_server(
     service: Service,
     settings: Settings,
     listener: socket.socket,
-    *,
-    drain_s: float = 20.0,
-    client_patience_s: float = 30.0,
-    access_log: bool = False,
-    log_level: str = "warning",
-    on_ready: Callable[[str], None] = lambda url: None,
+    on_ready: Callable[[str], None],
 ) -> Server:
     """The uvicorn server for a started service; run it with `.run(sockets=[listener])`, on any thread."""
     app = create_app(service, settings)
+    access_log = settings.log_level in ("debug", "info")
 
-    class Http(_Patient, H11Protocol):
-        patience_s = client_patience_s
+    class Http(_Http):
+        patience_s = settings.client_patience_s
+        request_patience_s = settings.request_patience_s
 
-    class WebSocket(_Patient, WebSocketsSansIOProtocol):
-        patience_s = client_patience_s
+    class WebSocket(_WebSocket):
+        patience_s = settings.client_patience_s
 
     config = uvicorn.Config(
         app,
@@ -129,12 +126,12 @@ def make_server(
         lifespan="off",
         access_log=access_log,
         log_config=LOGGING_CONFIG,
-        log_level="info" if access_log else log_level,
+        log_level="info" if access_log else settings.log_level,
         server_header=False,
         proxy_headers=False,
         timeout_graceful_shutdown=_LAST_WORDS_S,
     )
-    return Server(config, app.state.context, drain_s, lambda: on_ready(url_of(listener)))
+    return Server(config, app.state.context, lambda: on_ready(url_of(listener)))
 
 
 def url_of(listener: socket.socket) -> str:
@@ -147,10 +144,9 @@ def url_of(listener: socket.socket) -> str:
 class Server(uvicorn.Server):
     """uvicorn, which would close every socket on a signal, after a drain."""
 
-    def __init__(self, config: uvicorn.Config, context: Context, drain_s: float, on_ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, context: Context, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
         self.context = context
-        self._drain_s = drain_s
         self._on_ready = on_ready
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -165,10 +161,15 @@ class Server(uvicorn.Server):
         self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        drain = asyncio.create_task(self.context.drain.wait(self._drain_s))
+        drain = asyncio.create_task(self.context.drain.wait(self.context.settings.drain_s))
         while not drain.done() and not self.force_exit:
             await asyncio.wait((drain,), timeout=0.1)
         drain.cancel()
+        self.context.drain.over = True
+        endings = asyncio.create_task(self.context.drain.wait(0.1 if self.force_exit else _ENDINGS_S))
+        while not endings.done():
+            self.context.service.streams.abort_all()  # again and again: some were only about to begin
+            await asyncio.wait((endings,), timeout=0.02)
         await super().shutdown(sockets)
 
 
@@ -214,3 +215,62 @@ class _Patient:
         if self._patience is not None:
             self._patience.cancel()
             self._patience = None
+
+
+class _Http(_Patient, H11Protocol):
+    """Closes a connection whose next request does not arrive whole, headers and all, within `request_patience_s`.
+
+    uvicorn's own keep-alive time runs only after an answer and ends with the next byte, so that silent and dripping
+    clients could hold every file the process may open. Bodies have a limit of their own, in `read_body`.
+    """
+
+    request_patience_s: float
+    _deadline: TimerHandle | None = None
+    _upgraded = False
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._expect_request()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._expect_request()
+
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        super().handle_websocket_upgrade(event)
+        self._upgraded = True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_expecting()
+        super().connection_lost(exc)
+
+    def _expect_request(self) -> None:
+        if self._upgraded or (self.cycle is not None and not self.cycle.response_complete):
+            self._stop_expecting()
+        elif self._deadline is None:
+            self._deadline = asyncio.get_running_loop().call_later(self.request_patience_s, self.transport.close)
+
+    def _stop_expecting(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+class _WebSocket(_Patient, WebSocketsSansIOProtocol):
+    """uvicorn's, without an error in the log for what clients do."""
+
+    async def send(self, message: Any) -> None:
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
+            self.handshake_complete = True  # a refusal ends the handshake too, which uvicorn forgets
+
+    def send_receive_event_to_app(self) -> None:
+        if self.curr_msg_data_type == "text" and not self.close_sent:
+            try:
+                b"".join(self.frames).decode()
+            except UnicodeDecodeError:
+                self.frames = []
+                self.conn.send_close(1007, "Text frames must be UTF-8.")
+                self.handle_parser_exception()
+                return
+        super().send_receive_event_to_app()

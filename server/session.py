@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from paceline.engine.errors import RequestError
 
+from .api_errors import ApiError, as_api_error, not_supported
 from .committer import Piece
 from .conversation import Conversation, Item, read_item
-from .errors_http import ApiError, as_api_error, not_supported
 from .fields import Fields, JsonObject, parse_object
 from .parameters import Limits, Parameters
-from .response import Reply, Response
+from .response import Reply, Response, failure
 from .session_request import read_metadata, read_settings, unknown_event
 
 MAX_RESPONSES = 8  # at once in one session; one of them writes to the conversation
@@ -113,9 +113,7 @@ class Session:
         """Generation has started: announces the response and its item."""
         response = self._responses[response_id]
         response.reply = reply
-        in_conversation = response.conversation_id is not None
-        before = self._conversation.append_reply(response.item) if in_conversation else None
-        return self._send(*response.opened(before))
+        return self._announce(response)
 
     def refuse(self, response_id: str, error: Exception) -> list[Output]:
         """Generation could not start: an error, and no response was ever there."""
@@ -136,13 +134,13 @@ class Session:
             case "length":
                 return out + self._end(response, "incomplete", {"reason": "max_output_tokens"})
             case "abort":
-                return out + self._end(response, "cancelled", {})
-        return out + self._end(response, "failed", _failure(piece.error or "The engine failed."))
+                return out + self._end(response, "cancelled", {"reason": "server_stopped"})
+        return out + self._end(response, "failed", failure(piece.error or "The engine failed."))
 
     def fail(self, response_id: str, message: str) -> list[Output]:
         """Generation broke down outside the engine; ignored when the response has ended."""
         response = self._responses.get(response_id)
-        return [] if response is None else self._end(response, "failed", _failure(message))
+        return [] if response is None else self._end(response, "failed", failure(message))
 
     # Client events
 
@@ -190,6 +188,7 @@ class Session:
             parameters=parameters,
             metadata=metadata,
             client_event=fields.string("event_id"),
+            after=self._conversation.last,
         )
         self._responses[response.id] = response
         return [Begin(response.id, messages, parameters)]
@@ -197,14 +196,17 @@ class Session:
     def _response_cancel(self, fields: Fields) -> list[Output]:
         wanted = fields.string("response_id")
         response = self._writing() if wanted is None else self._responses.get(wanted)
-        if response is None or response.reply is None:
+        if response is None:
             raise ApiError(
                 400,
                 "There is no such response in progress, so nothing was cancelled.",
                 param=None if wanted is None else "response_id",
                 code="response_cancel_not_active",
             )
-        rest = self._send(*response.delta(response.reply.committer.close()))
+        if response.reply is None:  # its prompt is still being made: it is announced only to end
+            rest = self._announce(response)
+        else:
+            rest = self._send(*response.delta(response.reply.committer.close()))
         return [Abort(response.id), *rest, *self._end(response, "cancelled", {"reason": "client_cancelled"})]
 
     # Parts of them
@@ -258,6 +260,11 @@ class Session:
 
     # Server events
 
+    def _announce(self, response: Response) -> list[Output]:
+        in_conversation = response.conversation_id is not None
+        before = self._conversation.add_reply(response.item, response.after) if in_conversation else None
+        return self._send(*response.opened(before))
+
     def _end(self, response: Response, status: str, details: JsonObject | None) -> list[Output]:
         del self._responses[response.id]
         return self._send(*response.ended(status, details, self._conversation.before(response.item)))
@@ -286,11 +293,7 @@ class Session:
             "max_output_tokens": parameters.max_tokens or "inf",
             "tools": [],
             "tool_choice": "auto",
-            "temperature": parameters.temperature,
+            "temperature": parameters.sampling.temperature,
             "seed": parameters.seed,
             "speculation": {"mode": parameters.speculation.mode, "max_nodes": parameters.speculation.max_nodes},
         }
-
-
-def _failure(message: str) -> JsonObject:
-    return {"error": {"type": "server_error", "code": "engine_error", "message": message}}

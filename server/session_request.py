@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from .errors_http import ApiError, not_supported
+from .api_errors import ApiError, not_supported
 from .fields import Fields, JsonObject, describe
 from .parameters import Limits, Parameters, read_parameters
 

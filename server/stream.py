@@ -124,6 +124,12 @@ class Streams:
             raise
         return stream
 
+    def abort_all(self) -> None:
+        """Ends every reply with a delta that says `abort`."""
+        for request_id, stream in tuple(self._open.items()):
+            self.loop.abort(request_id)
+            stream.feed(Delta(request_id=request_id, tokens=(), finish="abort"))
+
     def closed(self, request_id: str) -> None:
         self._open.pop(request_id, None)
 

@@ -24,7 +24,7 @@ class TemplateGuard:
 
     def guard_for(self, value: Any) -> str | None:
         """A character to break up names with, or None if no string in `value` needs it."""
-        texts = list(_strings(value))
+        texts = list(strings(value))
         if not any(self._places(text) for text in texts):
             return None
         used = set().union(*texts)
@@ -77,7 +77,8 @@ def _rest(tails: list[str]) -> str:
     return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
 
 
-def _strings(value: Any) -> Iterator[str]:
+def strings(value: Any) -> Iterator[str]:
+    """Every string in a JSON value, names of fields included."""
     stack = [value]
     while stack:
         item = stack.pop()

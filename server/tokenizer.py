@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -66,7 +67,7 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Plain text: the name of a special token in it is ordinary text."""
-        return self._plain.encode(_well_formed(text), add_special_tokens=False).ids
+        return _ids(self._plain, text)
 
     def encode_rendered(self, text: str, *, guard: str | None = None) -> list[int]:
         """A rendered chat template: special tokens are control tokens, and none is added (no second BOS).
@@ -75,11 +76,16 @@ class Tokenizer:
         once the special tokens are found, so the text around it is encoded as if it had never been there.
         """
         backend = self._backend if guard is None else self._guarded_by(guard)
-        return backend.encode(_well_formed(text), add_special_tokens=False).ids
+        return _ids(backend, text)
 
-    def decode(self, ids: Sequence[int], *, skip_special: bool = True) -> str:
-        """The text of a token stream; see TextDecoder for what broken UTF-8 becomes."""
-        decoder = TextDecoder(self.token_bytes if skip_special else self._bytes_of, strip=self._spelling.strip)
+    @cached_property
+    def longest(self) -> int:
+        """No token stands for more characters of a text than this."""
+        return max(map(len, self._backend.get_vocab()), default=1)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of a token stream, without special tokens; see TextDecoder for what broken UTF-8 becomes."""
+        decoder = self.decoder()
         return decoder.push(ids) + decoder.flush()
 
     def decoder(self) -> TextDecoder:
@@ -111,6 +117,11 @@ class Tokenizer:
             backend = _twin(self._backend, drop=guard)
             self._guarded = (guard, backend)  # one is enough: the guard hardly ever changes
         return backend
+
+
+def _ids(backend: tokenizers.Tokenizer, text: str) -> list[int]:
+    """As a batch of one: `encode` would keep every other thread waiting, for seconds on a long text."""
+    return backend.encode_batch_fast([_well_formed(text)], add_special_tokens=False)[0].ids
 
 
 def _twin(backend: tokenizers.Tokenizer, *, drop: str | None = None) -> tokenizers.Tokenizer:

@@ -36,7 +36,7 @@ class Planner:
     """Sizes the trees of a step together, since they share its cost."""
 
     def __init__(self, cost: CostCurve, acceptance: Acceptance | None = None) -> None:
-        self.cost = cost
+        self._cost = cost
         self._acceptance = acceptance or Acceptance()
 
     def drafts(
@@ -74,13 +74,17 @@ class Planner:
     def _best_count(self, likelihoods: Sequence[float], sequences: int, rows: int) -> int:
         """How many of the guesses, likeliest first, give the highest rate; looking past bumps of the cost curve."""
         tokens = float(sequences)
-        best, best_rate = 0, tokens / self.cost.cost(rows) if rows else 0.0
+        best, best_rate = 0, tokens / self._cost.cost(rows) if rows else 0.0
         for count, likelihood in enumerate(likelihoods, start=1):
             tokens += likelihood
-            rate = tokens / self.cost.cost(rows + count)
+            rate = tokens / self._cost.cost(rows + count)
             if rate > best_rate:
                 best, best_rate = count, rate
         return best
+
+    def observe_step(self, rows: int, ms: float) -> None:
+        """A step with this many rows took so long."""
+        self._cost.correct(rows, ms)
 
     def observe(self, draft: Draft, path: Sequence[int]) -> None:
         """Learn from a verdict: every guess whose parent was accepted was put to the test."""

@@ -52,7 +52,7 @@ class Proposer(Protocol):
     """A drafter. `name` is what a request may ask for."""
 
     name: str
-    needs_hidden: bool  # the last accepted node's hidden state is handed over with the verdict
+    needs_hidden: bool  # whether it drafts from the model's hidden states
 
     def propose(self, asks: Sequence[Ask]) -> list[Proposal]:
         """One proposal per ask; an empty one is an ordinary answer."""

@@ -4,7 +4,7 @@ from typing import Protocol
 
 import torch
 
-from ..linear import Matrix, Packed
+from ..linear import Activation, Matrix, Packed
 
 
 class PackTable(Protocol):
@@ -20,6 +20,6 @@ class TiedHead(Protocol):
 
 
 class Embed(Protocol):
-    def __call__(self, table: Packed, ids: torch.Tensor) -> torch.Tensor:
+    def __call__(self, table: Packed, ids: torch.Tensor) -> Activation:
         """table of [V, H], ids [R] int64 -> [R, H]."""
         ...

@@ -73,6 +73,7 @@ class TensorMatrix:
         return self.tensor
 
 
+Activation = Any  # [R, …] of one backend: a tensor, or a handle while a pass is recorded
 Packed = Any  # a weight in the layout its backend reads fastest: made by `Pack`, opaque to everyone else
 
 
@@ -93,13 +94,13 @@ class Pack(Protocol):
 class Linear(Protocol):
     def __call__(
         self,
-        x: torch.Tensor,
+        x: Activation,
         weight: Packed,
         *,
         norm: Norm | None = None,
-        residual: torch.Tensor | None = None,
+        residual: Activation | None = None,
         gate: bool = False,
-    ) -> torch.Tensor:
+    ) -> Activation:
         """x [R, K] -> [R, N], in the dtype of x.
 
         norm: normalise x first. residual [R, N]: add to the result. gate: the weight's first N/2 rows are gates, the

@@ -8,6 +8,7 @@ from types import ModuleType
 
 PREFERENCE = ("avx512", "avx2", "generic")  # best first
 VARIABLE = "PACELINE_ISA"
+ABI = 2  # of the compiled modules; raised with every change of what they take or give
 
 
 class NativeUnavailableError(Exception):
@@ -16,12 +17,17 @@ class NativeUnavailableError(Exception):
 
 def _module(isa: str) -> ModuleType:
     try:
-        return importlib.import_module(f"._ops_{isa}", __package__)
+        module = importlib.import_module(f"._ops_{isa}", __package__)
     except ImportError as error:
         raise NativeUnavailableError(
             f"The native kernels for {isa} are not built ({error}); "
             "install a C++ compiler (g++ or clang) and install Paceline again."
         ) from error
+    if getattr(module, "ABI", None) != ABI:
+        raise NativeUnavailableError(
+            f"The native kernels for {isa} were built from another version of Paceline; install Paceline again."
+        )
+    return module
 
 
 def supported() -> tuple[str, ...]:
@@ -47,9 +53,9 @@ def load(isa: str | None = None) -> ModuleType:
                 f"{VARIABLE} asks for {wanted}, but this processor supports only {', '.join(available)}."
             )
         return _module(wanted)
-    for candidate in available:
+    for candidate in available[:-1]:
         try:
             return _module(candidate)
         except NativeUnavailableError:
-            continue
+            continue  # not built: the compiler that was there is too old for it
     return _module("generic")

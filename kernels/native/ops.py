@@ -14,13 +14,12 @@ import torch
 
 from ..backend import KV_FORMATS, WEIGHTS, BackendError, Ops, Options
 from ..kv_cache import CacheShape
+from ..paging import BLOCK_SIZE
 from ..sample import Draw
 from . import isa
 from .packing import PackedWeight, Packer
 from .recorder import Recorder
 from .store import FileStore, MemoryStore, Store
-
-_HEAD_MULTIPLE = 16  # lanes of a vector
 
 
 def physical_cores() -> int:
@@ -48,9 +47,10 @@ class _Memory:
         self._format = getattr(module.KvFormat, kv)
 
     def allocate(self, shape: CacheShape, blocks: int) -> NativeCache:
-        if shape.head_dim % _HEAD_MULTIPLE:
+        lanes = self._module.LANES
+        if shape.head_dim % lanes:
             raise BackendError(
-                f"The native kernels need a head size that is a multiple of {_HEAD_MULTIPLE}, this model's is "
+                f"The native kernels need a head size that is a multiple of {lanes}, this model's is "
                 f"{shape.head_dim}; use --backend reference."
             )
         handle = self._module.Cache(self._format, shape.layers, blocks, shape.kv_heads, shape.head_dim)
@@ -75,6 +75,8 @@ def build(options: Options) -> Ops:
         module = isa.load()
     except isa.NativeUnavailableError as error:
         raise BackendError(str(error)) from error
+    if module.PAGE != BLOCK_SIZE:
+        raise BackendError(f"The native kernels have pages of {module.PAGE} slots, not {BLOCK_SIZE}; install again.")
     recorder = Recorder(module, module.Pool(options.threads or physical_cores()))
     fingerprint = f"{options.weights} {options.fingerprint}"
     store: Store = MemoryStore() if options.store is None else FileStore(options.store, fingerprint)
@@ -99,12 +101,12 @@ def build(options: Options) -> Ops:
         pack=packer.pack,
         pack_table=pack_table,
         tied_head=lambda table: table,
-        embed=recorder.embed,  # type: ignore[arg-type]  # while recording, handles stand for tensors
-        select=recorder.select,  # type: ignore[arg-type]
-        linear=recorder.linear,  # type: ignore[arg-type]
-        rope_store=recorder.rope_store,  # type: ignore[arg-type]
+        embed=recorder.embed,
+        select=recorder.select,
+        linear=recorder.linear,
+        rope_store=recorder.rope_store,
         prepare=lambda layout, device: None,  # every replay cuts its own tasks
-        tree_attention=recorder.tree_attention,  # type: ignore[arg-type]
+        tree_attention=recorder.tree_attention,
         move_kv=memory.move_kv,
         sample=sample,
         finish=store.finish,

@@ -25,13 +25,12 @@ _LOSSLESS = {
 }
 STORED = "stored"
 _NARROW = {"bf16": torch.bfloat16, "f16": torch.float16}
-_BLOCK = 16  # outputs per block
 _PIECE = 4096  # rows converted at once
 
 
 @dataclass(frozen=True, slots=True)
 class PackedWeight:
-    """A weight the native module reads. `width` columns come out of `linear`; `data` and `bias` are its memory."""
+    """A weight the native module reads; `width` columns come out of `linear`. The handle keeps its memory alive."""
 
     handle: Any
     inputs: int
@@ -47,12 +46,15 @@ class Packer:
         self._weights = weights
 
     def pack(self, matrix: Matrix, bias: torch.Tensor | None = None, *, gate: bool = False) -> PackedWeight:
-        """gate: the halves' blocks alternate, so that one thread computes a gate and what it gates."""
+        """gate: each block holds gates in one half and what they gate in the other; such a weight has no bias."""
+        if gate and bias is not None:
+            raise ValueError("a gated weight has no bias in the native kernels")
         outputs, inputs = matrix.shape
         name = self._format(matrix)
         fmt = getattr(self._module.Format, name)
-        # Gated halves fill whole blocks each; what is added to them is zero and never read.
-        packed_outputs = 2 * (-(-outputs // 2 // _BLOCK) * _BLOCK) if gate else outputs
+        # Both parts of a gated weight fill whole halves; what is added to them is zero and never read.
+        lanes = self._module.LANES
+        packed_outputs = 2 * (-(-outputs // 2 // lanes) * lanes) if gate else outputs
         key = "|".join((name, "gate" if gate else "plain", *(part.name for part in matrix.parts)))
 
         def fill(out: NDArray[np.uint8]) -> None:
@@ -73,11 +75,12 @@ class Packer:
 
     def _fill(self, matrix: Matrix, name: str, gate: bool, out: NDArray[np.uint8]) -> None:
         outputs, inputs = matrix.shape
-        half = outputs // 2
+        half, names = outputs // 2, self._module.Part
+        parts = [(0, half, names.gates), (half, outputs, names.gated)] if gate else [(0, outputs, names.whole)]
         row = 0
         for source, rows in _pieces(matrix, name):
-            # A piece may cross from the gate half into the other one.
-            for begin, end in ((0, half), (half, outputs)) if gate else ((0, outputs),):
+            # A piece may cross from the gates into what they gate.
+            for begin, end, part in parts:
                 first, last = max(row, begin), min(row + len(rows), end)
                 if first < last:
                     self._module.pack(
@@ -86,8 +89,7 @@ class Packer:
                         np.ascontiguousarray(rows[first - row : last - row]),
                         inputs,
                         first - begin,
-                        2 if gate else 1,
-                        int(begin > 0),
+                        part,
                         out,
                     )
             row += len(rows)

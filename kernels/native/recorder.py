@@ -31,12 +31,29 @@ class Value:
 
     def __init__(self, recording: _Recording, buffer: int, width: int, sampled: bool) -> None:
         self._recording = recording
-        self.buffer = buffer
+        self._buffer: int | None = buffer
         self.width = width
         self.sampled = sampled  # rows are those whose next token is wanted
 
+    @property
+    def buffer(self) -> int:
+        """Raises RuntimeError where another value took the place of this one."""
+        if self._buffer is None:
+            raise RuntimeError(
+                "this value is gone: residuals are added and heads are rotated in place; select its rows before, or "
+                "use the result"
+            )
+        return self._buffer
+
+    def replaced(self) -> Value:
+        """A handle of what is computed in this value's place. Reading this one is an error from now on."""
+        successor = Value(self._recording, self.buffer, self.width, self.sampled)
+        self._buffer = None
+        return successor
+
     def __del__(self) -> None:
-        self._recording.spare.setdefault((self.width, self.sampled), []).append(self.buffer)
+        if self._buffer is not None:
+            self._recording.spare.setdefault((self.width, self.sampled), []).append(self._buffer)
 
 
 @dataclass(slots=True)
@@ -45,7 +62,6 @@ class _Recording:
 
     program: Any
     spare: dict[tuple[int, bool], list[int]] = field(default_factory=dict)  # buffers by width and kind of rows
-    kept: list[PackedWeight] = field(default_factory=list)  # memory the program points into
 
     def value(self, width: int, *, sampled: bool = False) -> Value:
         free = self.spare.get((width, sampled))
@@ -77,13 +93,12 @@ class Recorder:
 
     def compile(self, forward: Forward) -> Callable[[Batch, Any], tuple[torch.Tensor, torch.Tensor]]:
         """Record `forward` at its first call, for the cache it is called with; replay it from then on."""
-        recorded: dict[int, Replay] = {}
+        recorded: dict[int, tuple[Any, Replay]] = {}  # the cache beside it: while it is kept, its id is its own
 
         def run(batch: Batch, cache: Any) -> tuple[torch.Tensor, torch.Tensor]:
-            replay = recorded.get(id(cache))
-            if replay is None:
-                replay = recorded[id(cache)] = self._record(forward, batch, cache)
-            return replay(batch)
+            if id(cache) not in recorded:
+                recorded[id(cache)] = cache, self._record(forward, batch, cache)
+            return recorded[id(cache)][1](batch)
 
         return run
 
@@ -94,12 +109,11 @@ class Recorder:
             recording = self._recording
         finally:
             self._recording = None
-        return Replay(recording.program, logits, hidden, [*recording.kept, cache])
+        return Replay(recording.program, logits, hidden)
 
     def embed(self, table: PackedWeight, ids: torch.Tensor) -> Value:
         out = self._now.value(table.inputs)
         self._now.program.embed(table.handle, out.buffer)
-        self._now.kept.append(table)
         return out
 
     def select(self, x: Value, rows: torch.Tensor) -> Value:
@@ -117,13 +131,12 @@ class Recorder:
         gate: bool = False,
     ) -> Value:
         recording = self._now
-        # A residual is added in place: every element is read and written by the same thread.
-        out = residual or recording.value(weight.width, sampled=x.sampled)
+        source, added = x.buffer, -1 if residual is None else residual.buffer
+        # A residual is added in place: a thread reads only those of its elements that it writes. Of x it reads all.
+        in_place = residual if residual is not x else None
+        out = in_place.replaced() if in_place else recording.value(weight.width, sampled=x.sampled)
         scale, eps = _norm(norm)
-        recording.program.linear(
-            x.buffer, weight.handle, scale, eps, -1 if residual is None else residual.buffer, gate, out.buffer
-        )
-        recording.kept.append(weight)
+        recording.program.linear(source, weight.handle, scale, eps, added, gate, out.buffer)
         return out
 
     def rope_store(
@@ -144,7 +157,7 @@ class Recorder:
         self._now.program.rope_store(
             qkv.buffer, cache.handle, layer, self._rotation(rotation), q_scale, q_eps, k_scale, k_eps
         )
-        return qkv
+        return qkv.replaced()
 
     def _rotation(self, rotation: Rotation) -> Any:
         """One table for all layers; the original is kept so that its id stays its own."""
@@ -163,11 +176,10 @@ class Recorder:
 class Replay:
     """A recorded program and where its results are."""
 
-    def __init__(self, program: Any, logits: Value, hidden: Value, kept: list[Any]) -> None:
+    def __init__(self, program: Any, logits: Value, hidden: Value) -> None:
         self.program = program
         self._logits = logits
         self._hidden = hidden
-        self._kept = kept
 
     def __call__(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
         """(logits [M, V], hidden [M, H]), valid until the next call. Raises ValueError for rows that lie outside."""

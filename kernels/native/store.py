@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import struct
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +16,8 @@ from numpy.typing import NDArray
 
 Fill = Callable[[NDArray[np.uint8]], None]
 _ALIGN = 64  # a cache line: a vector that straddles two costs two reads
-_VERSION = 1  # of the packed layouts; a file of another version is made anew
+_VERSION = 2  # of the packed layouts; a file of another version is made anew
+_TAIL = struct.Struct("<QQ")  # length of the index, checksum
 
 
 def aligned_zeros(size: int) -> NDArray[np.uint8]:
@@ -47,51 +50,68 @@ class MemoryStore:
 class FileStore:
     """Arrays in one file, found again by `fingerprint`; a file that is damaged or made for something else is replaced.
 
-    A folder that cannot be written only costs time: arrays then stay in memory.
+    The file holds the arrays, an index of them as JSON, and last the index's length and a checksum of all before: it is
+    replaced as a whole, so that no reader sees one process's index with another one's bytes. A folder that cannot be
+    written only costs time: arrays then stay in memory.
     """
 
     def __init__(self, path: Path, fingerprint: str) -> None:
         self._path = path
-        self._index_path = path.with_suffix(".json")
         self._stamp = f"{_VERSION} {fingerprint}"
         self._memory = MemoryStore()
-        self._made: dict[str, NDArray[np.uint8]] = {}
+        self._asked: dict[str, NDArray[np.uint8]] = {}
+        self._complete = True  # the file holds all that was asked for
         self._index, self._map = self._open()
 
-    def _open(self) -> tuple[dict[str, list[int]], NDArray[np.uint8] | None]:
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            index = json.loads(self._index_path.read_bytes())
-            if index["stamp"] == self._stamp and self._path.stat().st_size == index["size"]:
-                return index["arrays"], np.memmap(self._path, np.uint8, "r")
-        return {}, None
+    def _open(self) -> tuple[dict[str, list[int]], NDArray[np.uint8]]:
+        with suppress(OSError, ValueError, KeyError, TypeError, struct.error):
+            data: NDArray[np.uint8] = np.memmap(self._path, np.uint8, "r")
+            body, tail = data[: -_TAIL.size], data[-_TAIL.size :]
+            length, checksum = _TAIL.unpack(tail.tobytes())
+            index = json.loads(body[max(0, body.size - length) :].tobytes())
+            if index["stamp"] == self._stamp and _checksum(body) == checksum:
+                return index["arrays"], body
+        return {}, np.empty(0, np.uint8)
 
     def array(self, key: str, size: int, fill: Fill) -> NDArray[np.uint8]:
         offset, known = self._index.get(key, (0, -1))
-        if self._map is not None and known == size:
-            return self._map[offset : offset + size]
-        data = self._made[key] = self._memory.array(key, size, fill)
+        if known == size:
+            data = self._map[offset : offset + size]
+        else:
+            data = self._memory.array(key, size, fill)
+            self._complete = False
+        self._asked[key] = data
         return data
 
     def finish(self) -> None:
-        """Write what was made; the index last, so that it never speaks of bytes that are not there."""
-        made, self._made = self._made, {}
-        if not made:
+        """Write what was asked for, unless the file holds it all."""
+        asked, self._asked = self._asked, {}
+        if self._complete:
             return
+        self._complete = True
         with suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._index_path.unlink(missing_ok=True)
-            scratch = self._path.with_name(f"{self._path.name}.{os.getpid()}")
-            index: dict[str, list[int]] = {}
+            scratch = self._path.with_name(f"{self._path.name}.{os.getpid()}-{threading.get_ident()}")
             try:
-                with scratch.open("wb") as file:
-                    for key, data in made.items():
-                        file.write(bytes(-file.tell() % _ALIGN))
-                        index[key] = [file.tell(), data.size]
-                        file.write(data.data)
-                    size = file.tell()
+                self._write(scratch, asked)
                 scratch.replace(self._path)
             finally:
                 scratch.unlink(missing_ok=True)
-            text = json.dumps({"stamp": self._stamp, "size": size, "arrays": index})
-            scratch.write_text(text)
-            scratch.replace(self._index_path)
+
+    def _write(self, path: Path, arrays: dict[str, NDArray[np.uint8]]) -> None:
+        index: dict[str, list[int]] = {}
+        with path.open("wb") as file:
+            for key, data in arrays.items():
+                file.write(bytes(-file.tell() % _ALIGN))
+                index[key] = [file.tell(), data.size]
+                file.write(data.data)
+            text = json.dumps({"stamp": self._stamp, "arrays": index}).encode()
+            file.write(text)
+            file.flush()
+            file.write(_TAIL.pack(len(text), _checksum(np.memmap(path, np.uint8, "r"))))
+
+
+def _checksum(data: NDArray[np.uint8]) -> int:
+    """A sum of 64-bit words: at the speed of memory, and what breaks by accident does not keep it."""
+    whole = data.size // 8 * 8
+    return (int(data[:whole].view(np.uint64).sum()) + int(data[whole:].sum())) % 2**64

@@ -8,7 +8,7 @@ from typing import Protocol
 import torch
 
 from ..kv_cache import Cache
-from ..linear import Norm
+from ..linear import Activation, Norm
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Rotation:
 class RopeStore(Protocol):
     def __call__(
         self,
-        qkv: torch.Tensor,
+        qkv: Activation,
         rotation: Rotation,
         positions: torch.Tensor,
         slots: torch.Tensor,
@@ -34,7 +34,7 @@ class RopeStore(Protocol):
         *,
         q_norm: Norm | None = None,
         k_norm: Norm | None = None,
-    ) -> torch.Tensor:
+    ) -> Activation:
         """qkv [R, (Hq + 2 Hkv) * D] -> rotated queries [R, Hq, D]; row r's key and value go to slot slots[r].
 
         positions, slots: [R] int64. The cache is written in place, in this layer.

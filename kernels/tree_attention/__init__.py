@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import torch
 
 from ..kv_cache import Cache
+from ..linear import Activation
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Prepare(Protocol):
 
 
 class TreeAttention(Protocol):
-    def __call__(self, q: torch.Tensor, cache: Cache, layer: int, prepared: Any) -> torch.Tensor:
+    def __call__(self, q: Activation, cache: Cache, layer: int, prepared: Any) -> Activation:
         """q, as `rope_store` returned it for this layer, [R, Hq, D] -> [R, Hq * D]; scores are scaled by D^-0.5.
 
         Grouped heads: query head h reads key head h // (Hq / Hkv) (GQA, Ainslie et al., arXiv 2305.13245).

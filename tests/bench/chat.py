@@ -1,39 +1,31 @@
-"""Speculation on against off over the whole server, on Spec-Bench prompts: `python chat.py [PROMPTS [LIMIT]]`.
-
-The prompts are `question.jsonl` of hemingkx/Spec-Bench (Apache-2.0); their path is the first argument, $SPEC_BENCH, or
-a file next to the checkout.
-"""
+"""Speculation on against off over the whole server, on Spec-Bench prompts: `python chat.py --help`."""
 
 from __future__ import annotations
 
-import os
+import argparse
 import subprocess
-import sys
-from pathlib import Path
 
-from harness import PACELINE, RESULTS, serving
+from harness import PACELINE, RESULTS, as_command, prompt_file, serving
 
-BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data" / "spec_bench_questions.jsonl"
+from paceline.engine.model.sources import DEFAULT_MODEL
 
 
-def main(prompts: Path, limit: int) -> int:
-    if not prompts.is_file():
-        print(
-            f"There is no file {prompts}: download data/spec_bench/question.jsonl of hemingkx/Spec-Bench from GitHub "
-            "and name it, as in `make bench ARGS=question.jsonl`, or in the variable SPEC_BENCH.",
-            file=sys.stderr,
-        )
-        return 2
-    with serving() as server:
-        command = [PACELINE, "bench", server.url, "--prompts", prompts, "--limit", str(limit), "--compare"]
-        return subprocess.run([*command, "--max-tokens", "128", "--csv", RESULTS / "chat.csv"], check=False).returncode
+def main(arguments: argparse.Namespace) -> int:
+    prompts = prompt_file(arguments.prompts)
+    with serving(arguments.model) as server:
+        command = [str(PACELINE), "bench", server.url, "--prompts", str(prompts), "--limit", str(arguments.limit)]
+        command += ["--compare", "--max-tokens", str(arguments.max_tokens), "--csv", str(RESULTS / "chat.csv")]
+        return subprocess.run(command, check=False).returncode
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument("--model", default=DEFAULT_MODEL, help="a name the server knows, or a path")
+    parser.add_argument("--prompts", help="Spec-Bench questions; default: $SPEC_BENCH")
+    parser.add_argument("--limit", type=int, default=24, help="prompts, spread over the categories")
+    parser.add_argument("--max-tokens", type=int, default=128)
+    return parser.parse_args()
 
 
 if __name__ == "__main__":
-    arguments = sys.argv[1:]
-    sys.exit(
-        main(
-            Path(arguments[0] if arguments else os.environ.get("SPEC_BENCH", BESIDE)),
-            int(arguments[1]) if len(arguments) > 1 else 24,
-        )
-    )
+    as_command(lambda: main(arguments()))

@@ -6,7 +6,7 @@ import pytest
 
 from paceline.engine.config import EngineConfig
 from paceline.engine.errors import ConfigError
-from paceline.engine.request import MAX_TREE_NODES
+from paceline.spec.tree import MAX_NODES
 
 LOWEST = {
     "max_batch": 1,
@@ -38,9 +38,9 @@ def test_every_running_sequence_needs_a_row() -> None:
 
 
 def test_a_tree_is_no_larger_than_its_ancestor_words() -> None:
-    assert EngineConfig(max_nodes=MAX_TREE_NODES).max_nodes == MAX_TREE_NODES
-    with pytest.raises(ConfigError, match=f"--max-nodes is {MAX_TREE_NODES + 1}"):
-        EngineConfig(max_nodes=MAX_TREE_NODES + 1)
+    assert EngineConfig(max_nodes=MAX_NODES).max_nodes == MAX_NODES
+    with pytest.raises(ConfigError, match=f"--max-nodes is {MAX_NODES + 1}"):
+        EngineConfig(max_nodes=MAX_NODES + 1)
 
 
 def test_the_defaults_are_sound() -> None:

@@ -2,29 +2,11 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Sequence
-
 import pytest
-from equality import Oracle, assert_equal
-from fakes import RandomCheckpoint, Replies, Scripted, make_request, run, tiny_engine
+from equality import DRAFTERS, SAMPLINGS, VOCAB, Oracle, Record, assert_equal, drafter, plain_replies, requests_for
+from fakes import RandomCheckpoint, make_request, run, tiny_engine
 
-from paceline.engine.request import Request
 from paceline.spec.ngram import NGram
-from paceline.spec.proposer import Proposer
-
-VOCAB = 97
-SAMPLINGS: dict[str, dict[str, object]] = {
-    "greedy": {},
-    "seeded": {"temperature": 0.8},
-    "filtered": {"temperature": 1.1, "top_k": 20, "top_p": 0.9, "min_p": 0.02},
-    "penalties": {"repetition_penalty": 1.3, "frequency_penalty": 0.4, "presence_penalty": 0.3},
-    "seeded-penalties-bias": {"temperature": 0.8, "presence_penalty": 0.5, "logit_bias": {3: 4.0, 5: -100.0}},
-    "stop-ids": {"stop_ids": frozenset(range(0, VOCAB, 9))},
-}
-DRAFTERS = ("ngram", "right", "wrong", "random")
-
-Record = Callable[[str, object], None]
 
 
 @pytest.fixture(scope="module")
@@ -35,28 +17,6 @@ def checkpoint() -> RandomCheckpoint:
 @pytest.fixture(scope="module")
 def oracle(checkpoint: RandomCheckpoint) -> Oracle:
     return Oracle(checkpoint)
-
-
-def requests_for(sampling: dict[str, object], count: int = 6, mode: str = "auto") -> list[Request]:
-    """Prompts that repeat themselves, so that n-grams match, of lengths around block borders; seeds differ."""
-    pick = random.Random(11)
-    requests = []
-    for i in range(count):
-        phrase = [pick.randrange(VOCAB) for _ in range(pick.randint(3, 9))]
-        prompt = (phrase * 12)[: pick.choice((1, 15, 16, 17, 33, 70))]
-        requests.append(make_request(f"r{i}", prompt, mode=mode, max_tokens=30 + i, seed=i * 77, **sampling))
-    return requests
-
-
-def plain_replies(checkpoint: RandomCheckpoint, requests: Sequence[Request]) -> Replies:
-    """Alone, without guesses, whole prompts at once."""
-    return run(tiny_engine(checkpoint, step_budget=4096), requests, together=False)
-
-
-def drafter(name: str, requests: Sequence[Request], plain: Replies) -> Proposer:
-    if name == "ngram":
-        return NGram()
-    return Scripted(name, {request.prompt: plain.tokens(request.id) for request in requests}, VOCAB)
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS)

@@ -10,13 +10,13 @@ import pytest
 from paceline.engine.errors import RequestError
 from paceline.engine.request import (
     MAX_TOP_LOGPROBS,
-    MAX_TREE_NODES,
     PRIORITY_ORDER,
     Delta,
     Request,
     SamplingParams,
     Speculation,
 )
+from paceline.spec.tree import MAX_NODES
 
 NOT_FINITE = (math.nan, math.inf, -math.inf)
 TOO_LARGE = 10**400  # an integer that no float can hold
@@ -103,15 +103,15 @@ def test_only_penalties_and_bias_rewrite_logits(fields: dict[str, object], rewri
     assert sampling(**fields).rewrites_logits is rewrites
 
 
-@pytest.mark.parametrize("nodes", [0, -1, MAX_TREE_NODES + 1])
+@pytest.mark.parametrize("nodes", [0, -1, MAX_NODES + 1])
 def test_a_tree_has_one_to_sixty_four_nodes(nodes: int) -> None:
     with pytest.raises(RequestError) as caught:
         Speculation(max_nodes=nodes)
     assert caught.value.param == "speculation.max_nodes"
-    assert str(MAX_TREE_NODES) in str(caught.value)
+    assert str(MAX_NODES) in str(caught.value)
 
 
-@pytest.mark.parametrize("nodes", [1, MAX_TREE_NODES])
+@pytest.mark.parametrize("nodes", [1, MAX_NODES])
 def test_the_edges_of_the_tree_size_are_allowed(nodes: int) -> None:
     assert Speculation(max_nodes=nodes).max_nodes == nodes
 

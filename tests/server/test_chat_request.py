@@ -6,8 +6,8 @@ import orjson
 import pytest
 
 from paceline.engine.errors import RequestError
+from paceline.server.api_errors import ApiError
 from paceline.server.chat_request import ChatRequest, parse_chat_request
-from paceline.server.errors_http import ApiError
 from paceline.server.parameters import Limits
 
 LIMITS = Limits(vocab_size=100, speculators=("auto", "none"))
@@ -22,7 +22,7 @@ def parse(**body: Any) -> ChatRequest:
 def test_defaults() -> None:
     asked = parse()
     assert (asked.n, asked.stream, asked.include_usage, asked.prefill_only) == (1, False, False, False)
-    assert asked.parameters.temperature == 1.0
+    assert asked.parameters.sampling.temperature == 1.0
     assert asked.parameters.max_tokens is None
     assert asked.model is None
 
@@ -126,3 +126,8 @@ def test_messages_become_what_templates_expect() -> None:
     assert read[2]["content"] == ""
     assert [call["function"]["arguments"] for call in read[2]["tool_calls"]] == [{"x": 1}, '{"x": ']
     assert read[3]["tool_call_id"] == "1"
+
+
+def test_an_image_is_refused_by_its_name_and_with_a_way_out() -> None:
+    with pytest.raises(ApiError, match=r"^Images are not supported .* 'text'"):
+        parse(messages=[{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}])

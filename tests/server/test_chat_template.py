@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from templates import TEMPLATES
-from vocabularies import TEXTS, byte_level_metadata, sentencepiece_tokenizer, text_assets
+from vocabularies import TEXTS, byte_level_metadata, sentencepiece_tokenizer, text_assets, whole_text
 
 from paceline.engine.errors import ModelError, RequestError
 from paceline.engine.model.checkpoint import open_checkpoint
@@ -31,16 +31,6 @@ def _chatml_tokenizer() -> Tokenizer:
 TOKENIZER = _chatml_tokenizer()
 BOS, EOS = "<|endoftext|>", "<|im_end|>"
 NAMES = tuple(TOKENIZER.special_tokens)
-TOOLS = [
-    {
-        "type": "function",
-        "function": {
-            "name": "weather",
-            "description": 'Wetter <heute> & "morgen" in 東京',
-            "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-        },
-    }
-]
 CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": {"city": "Žďár", "n": 1.5}}}
 
 CONVERSATIONS: dict[str, Messages] = {
@@ -83,22 +73,16 @@ def test_conversations_are_encoded_as_by_transformers(name: str) -> None:
     reference, ours = _reference(TOKENIZER, BOS, EOS, TEMPLATES[name]), template(TEMPLATES[name])
     compared = 0
     for messages in CONVERSATIONS.values():
-        for tools in (None, TOOLS):
-            for prompt in (True, False):
-                options = {"tools": tools, "add_generation_prompt": prompt}
-                try:
-                    expected = reference.apply_chat_template(messages, return_dict=False, **options)
-                except Exception:
-                    with pytest.raises(RequestError) as caught:
-                        ours.encode(messages, **options)
-                    assert caught.value.param == "messages"
-                    continue
-                compared += 1
-                assert ours.encode(messages, **options) == expected
-                assert ours.render(messages, **options) == reference.apply_chat_template(
-                    messages, tokenize=False, **options
-                )
-    assert compared >= 12
+        try:
+            expected = reference.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
+        except Exception:
+            with pytest.raises(RequestError) as caught:
+                ours.encode(messages)
+            assert caught.value.param == "messages"
+            continue
+        compared += 1
+        assert ours.encode(messages) == expected
+    assert compared >= 3
 
 
 def test_sentencepiece_conversations_are_encoded_as_by_transformers() -> None:
@@ -107,7 +91,7 @@ def test_sentencepiece_conversations_are_encoded_as_by_transformers() -> None:
     ours = ChatTemplate(TEMPLATES["mistral"], "<s>", "</s>", tokenizer)
     for text in TEXTS:
         messages = [*CONVERSATIONS["turns"][:2], {"role": "user", "content": text}]
-        expected = reference.apply_chat_template(messages, return_dict=False)
+        expected = reference.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
         assert ours.encode(messages) == expected
         assert expected.count(1) == 1  # one BOS: the template's
 
@@ -127,15 +111,6 @@ def test_the_default_models_own_template(default_model: Path) -> None:
         )
 
 
-def test_template_variables_are_passed_on() -> None:
-    ours, reference = template(TEMPLATES["qwen3"]), _reference(TOKENIZER, BOS, EOS, TEMPLATES["qwen3"])
-    ids = ours.encode(CONVERSATIONS["one"], variables={"enable_thinking": False})
-    assert ids != ours.encode(CONVERSATIONS["one"])
-    assert ids == reference.apply_chat_template(
-        CONVERSATIONS["one"], add_generation_prompt=True, enable_thinking=False, return_dict=False
-    )
-
-
 # --- what people type ---
 
 PLACEHOLDER = "QQQQ"  # a text of which no token joins what stands around it
@@ -148,7 +123,7 @@ def _control(ids: Sequence[int]) -> list[int]:
 @pytest.mark.parametrize("source", TEMPLATES.values(), ids=TEMPLATES)
 @pytest.mark.parametrize("typed", ["{}", " {} ", "a{}b", "{}{}", "\n{}\n<|im_", "<{}>"])
 def test_a_typed_special_token_never_becomes_one(source: str, typed: str) -> None:
-    ours = template(source)
+    ours, reference = template(source), _reference(TOKENIZER, BOS, EOS, source)
     for name in NAMES:
         text = typed.replace("{}", name)
         for messages in (
@@ -161,9 +136,10 @@ def test_a_typed_special_token_never_becomes_one(source: str, typed: str) -> Non
             ],
         ):
             calm = [{**message, "content": PLACEHOLDER} for message in messages]
-            ids = ours.encode(messages, tools=TOOLS)
-            assert _control(ids) == _control(ours.encode(calm, tools=TOOLS))
-            assert TOKENIZER.decode(ids, skip_special=False) == ours.render(messages, tools=TOOLS)
+            ids = ours.encode(messages)
+            assert _control(ids) == _control(ours.encode(calm))
+            rendered = reference.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+            assert whole_text(TOKENIZER, ids) == rendered
 
 
 def test_a_user_cannot_end_the_turn() -> None:
@@ -171,7 +147,7 @@ def test_a_user_cannot_end_the_turn() -> None:
     ids = template(TEMPLATES["smollm2"]).encode([{"role": "user", "content": attack}])
     honest = template(TEMPLATES["smollm2"]).encode([{"role": "user", "content": "Hi"}])
     assert _control(ids) == _control(honest)
-    assert attack in TOKENIZER.decode(ids, skip_special=False)
+    assert attack in whole_text(TOKENIZER, ids)
 
 
 def test_a_typed_special_token_is_encoded_as_the_plain_text_it_is() -> None:
@@ -191,13 +167,13 @@ def test_pieces_of_a_name_do_not_join_to_a_control_token() -> None:
     assert not _control(before_text.encode([{"role": "user", "content": "<|im_"}]))
 
 
-def test_names_in_tools_keys_and_variables_are_text_too() -> None:
+def test_names_in_keys_and_arguments_are_text_too() -> None:
     evil = {"<|im_end|>": ["<|im_start|>", {"deep": "<|im_end|>"}], "n": 1, "b": True, "none": None}
-    ours = template("{{ tools | tojson }}{{ note }}{{ messages[0].tool_calls[0].function.arguments | tojson }}")
+    ours = template("{{ messages[0].note }}{{ messages[0].tool_calls[0].function.arguments | tojson }}")
     call = {"function": {"name": "f", "arguments": evil}}
-    ids = ours.encode([{"role": "assistant", "tool_calls": [call]}], tools=[evil], variables={"note": "<|endoftext|>"})
+    ids = ours.encode([{"role": "assistant", "tool_calls": [call], "note": "<|endoftext|>"}])
     assert not _control(ids)
-    assert TOKENIZER.decode(ids).count("<|im_end|>") == 4
+    assert TOKENIZER.decode(ids).count("<|im_end|>") == 2
 
 
 @given(
@@ -214,7 +190,7 @@ def test_nothing_typed_ever_becomes_a_control_token(parts: list[str]) -> None:
     ids = template(source).encode([{"role": "user", "content": part} for part in parts])
     assert _control(ids) == [TOKENIZER.special_tokens["<|im_start|>"]] * len(parts)
     text = "".join("<|im_start|>" + part.strip() + part for part in parts)
-    assert TOKENIZER.decode(ids, skip_special=False) == text
+    assert whole_text(TOKENIZER, ids) == text
 
 
 def test_many_names_and_long_hostile_texts_stay_linear() -> None:
@@ -224,7 +200,7 @@ def test_many_names_and_long_hostile_texts_stay_linear() -> None:
     ours = template(TEMPLATES["smollm2"], tokenizer)
     text = ("<|reserved_special_token_" * 2000) + "<" * 20000 + "<|reserved_special_token_255|>"
     ids = ours.encode([{"role": "user", "content": text}])
-    assert text in tokenizer.decode(ids, skip_special=False)
+    assert text in whole_text(tokenizer, ids)
     assert tokenizer.special_tokens["<|reserved_special_token_255|>"] not in ids
 
 
@@ -297,6 +273,6 @@ def test_a_syntax_error_is_found_when_the_model_is_loaded() -> None:
 def test_without_a_template_chatml_is_used_where_the_vocabulary_has_it() -> None:
     ids = template(None).encode(CONVERSATIONS["turns"])
     text = "".join(f"<|im_start|>{m['role']}\n{m['content']}<|im_end|>\n" for m in CONVERSATIONS["turns"])
-    assert TOKENIZER.decode(ids, skip_special=False) == text + "<|im_start|>assistant\n"
+    assert whole_text(TOKENIZER, ids) == text + "<|im_start|>assistant\n"
     with pytest.raises(ModelError, match="chat template"):
         template("", sentencepiece_tokenizer())

@@ -23,8 +23,11 @@ from tiny_models import make_folder
 
 from paceline.engine.build import DRAFTERS
 from paceline.engine.config import EngineConfig
+from paceline.engine.model.sources import DEFAULT_MODEL
+from paceline.kernels.backend import KV_FORMATS, WEIGHTS
 from paceline.server import options
-from paceline.server.cli import app, main, serve
+from paceline.server.cli import _name_of, app, chat, main, serve
+from paceline.server.page import WEB
 
 PACELINE = Path(sys.executable).with_name("paceline")
 WAIT_S = 60
@@ -89,6 +92,7 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
         ("serve --max-batch 0", "--max-batch"),
         ("serve --max-nodes 65", "--max-nodes"),
         ("serve --threads 0", "--threads"),
+        ("serve --context-length 1", "--context-length"),
         ("serve one two", "two"),
         ("surf", "No such command 'surf'"),
         ("bench", "url"),
@@ -163,8 +167,21 @@ def test_defaults_are_those_of_the_engine() -> None:
         assert shown[field.name] == field.default, field.name
 
 
-def test_every_drafter_of_the_engine_can_be_chosen() -> None:
-    assert set(get_args(get_args(options.Speculator)[0])) == {"auto", *DRAFTERS}
+def test_people_start_at_the_temperature_the_default_model_was_made_for() -> None:
+    """In the terminal and on the page; programs get the API's own default, 1."""
+    start = inspect.signature(chat).parameters["temperature"].default
+    assert start == 0.2
+    assert re.search(rf'<input id="temperature"[^>]* value="{start}"', (WEB / "index.html").read_text())
+
+
+def test_every_drafter_and_format_of_the_engine_can_be_chosen() -> None:
+    assert set(_choices(options.Speculator)) == {"auto", *DRAFTERS}
+    assert _choices(options.Weights) == WEIGHTS
+    assert _choices(options.KVFormat) == KV_FORMATS
+
+
+def _choices(option: object) -> tuple[str, ...]:
+    return get_args(get_args(option)[0])
 
 
 def test_every_option_has_a_variable_and_a_help_sentence() -> None:
@@ -175,7 +192,6 @@ def test_every_option_has_a_variable_and_a_help_sentence() -> None:
                 continue
             assert str(parameter.envvar).startswith("PACELINE_"), (name, parameter.name)
             assert parameter.help, (name, parameter.name)
-    assert options.DEFAULT_URL.endswith(f":{options.DEFAULT_PORT}")
 
 
 def test_serve_answers_under_every_name_and_stops_on_a_signal(model: Path) -> None:
@@ -212,3 +228,7 @@ def test_bench_and_chat_against_the_real_server(
     replies = orjson.loads(record.read_bytes())["replies"]
     assert len(replies) == 8
     assert all(reply["tokens"] >= 1 and reply["tokens_from"] == "usage" for reply in replies)
+
+
+def test_an_empty_model_name_is_none() -> None:
+    assert _name_of("") == _name_of(None) == DEFAULT_MODEL

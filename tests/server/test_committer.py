@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -12,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from vocabularies import byte_level_tokenizer, sentencepiece_tokenizer
 
-from paceline.engine.errors import RequestError
 from paceline.engine.request import Delta, Finish, TokenLogprob
 from paceline.server.committer import Committer, Piece, Usage
+from paceline.server.spec_figures import SpecFigures
 from paceline.server.stop_strings import StopStrings
 from paceline.server.tokenizer import Tokenizer
 
@@ -33,8 +32,8 @@ def delta(tokens: Iterable[int], finish: Finish | None = None, **fields: Any) ->
     return Delta(request_id="r", tokens=tuple(tokens), finish=finish, **fields)
 
 
-def committer(stop: Sequence[str] = (), *, tokenizer: Tokenizer = TOKENIZER, **options: Any) -> Committer:
-    return Committer(tokenizer, stop=stop, stop_ids={EOS}, prompt_tokens=7, **options)
+def committer(stop: Sequence[str] = (), *, tokenizer: Tokenizer = TOKENIZER, stop_id: int = EOS) -> Committer:
+    return Committer(tokenizer, stops=StopStrings(stop), stop_ids={stop_id}, prompt_tokens=7)
 
 
 def logprobs(tokens: Iterable[int]) -> tuple[TokenLogprob, ...]:
@@ -48,7 +47,7 @@ def test_a_split_character_is_never_replaced_mid_stream() -> None:
     reply = committer()
     pieces = [reply.push(delta([token])) for token in letters("ď😀漢")]
     assert [piece.text for piece in pieces if piece.text] == ["ď", "😀", "漢"]
-    assert [piece.emitted for piece in pieces] == [1] * len(pieces)
+    assert [len(piece.tokens) for piece in pieces] == [1] * len(pieces)
 
 
 @pytest.mark.parametrize("finish", ["length", "stop", "abort", "error"])
@@ -91,8 +90,8 @@ def test_a_stop_string_over_tokens_and_deltas_is_found(together: bool) -> None:
     deltas = [delta(tokens)] if together else [delta([token]) for token in tokens]
     pieces = [reply.push(each) for each in deltas]
     assert "".join(piece.text for piece in pieces) == reply.text == "one E"
-    assert reply.finish == "stop"
-    assert reply.tokens == tuple(letters("one EEND"))
+    assert [piece.finish for piece in pieces if piece.finish] == ["stop"]
+    assert [token for piece in pieces for token in piece.tokens] == letters("one EEND")
     assert reply.usage == Usage(prompt_tokens=7, completion_tokens=8, cached_tokens=0)
     assert [piece.cut for piece in pieces if piece.finish] == [8]
 
@@ -101,9 +100,9 @@ def test_a_partial_match_is_held_back_and_released() -> None:
     reply = committer(["STOP"])
     pieces = [reply.push(delta([token])) for token in letters("xSTxSTO")]
     assert [piece.text for piece in pieces] == ["x", "", "", "STx", "", "", ""]
-    assert reply.push(delta([], "length")).text == "STO"
+    last = reply.push(delta([], "length"))
+    assert (last.text, last.finish) == ("STO", "length")
     assert reply.text == "xSTxSTO"
-    assert reply.finish == "length"
 
 
 def test_a_partial_match_is_flushed_at_eos_and_on_close() -> None:
@@ -119,12 +118,6 @@ def test_the_earliest_stop_string_wins_whatever_the_order() -> None:
         reply = committer(stops)
         assert reply.push(delta(letters("a one two"))).text == "a "
     assert committer(["c", "bc"]).push(delta(letters("abc"))).text == "a"
-
-
-def test_the_stop_string_is_kept_on_request() -> None:
-    reply = committer(["END"], include_stop=True)
-    assert reply.push(delta(letters("a END b"))).text == "a END"
-    assert reply.usage.completion_tokens == 5
 
 
 def test_a_stop_string_with_split_characters() -> None:
@@ -157,17 +150,6 @@ def test_a_match_completed_by_the_flushed_end_counts() -> None:
     assert (reply.text, piece.finish, piece.cut) == ("x", "stop", 5)
 
 
-def test_the_automaton_can_be_shared_by_the_choices() -> None:
-    stops = StopStrings(["b"])
-    replies = [Committer(TOKENIZER, stop=stops, prompt_tokens=1) for _ in range(2)]
-    assert [reply.push(delta(letters("abc"))).text for reply in replies] == ["a", "a"]
-
-
-def test_an_empty_stop_string_is_refused() -> None:
-    with pytest.raises(RequestError):
-        committer([""])
-
-
 # --- cutting inside an accepted run ---
 
 
@@ -185,9 +167,9 @@ def test_a_stop_id_in_the_middle_of_a_run_ends_the_reply_there() -> None:
 
 
 def test_a_stop_id_the_engine_cut_at_counts_but_is_no_text() -> None:
-    reply = Committer(TOKENIZER, stop_ids={BYTES[ord("!")]}, prompt_tokens=1)
+    reply = committer(stop_id=BYTES[ord("!")])
     piece = reply.push(delta(letters("hi!"), "stop"))
-    assert (piece.text, piece.finish, piece.cut, piece.emitted) == ("hi", "stop", None, 3)
+    assert (piece.text, piece.finish, piece.cut, len(piece.tokens)) == ("hi", "stop", None, 3)
     assert reply.usage.completion_tokens == 3
 
 
@@ -203,11 +185,9 @@ def test_a_stop_early_in_a_long_run_ends_everything_there() -> None:
         cut=2,
         drafted=12,
         accepted=2,
-        emitted=2,
     )
     assert reply.usage == Usage(7, 2, 5)
-    assert reply.num_accepted_draft_tokens == 2
-    assert reply.num_draft_tokens == 12
+    assert (reply.figures.drafted, reply.figures.accepted) == (12, 2)
 
 
 def test_cut_counts_the_whole_reply_not_the_delta() -> None:
@@ -220,11 +200,11 @@ def test_nothing_follows_the_finish() -> None:
     for last in (delta(letters("a.b")), delta(letters("ab"), "length"), delta([EOS], "stop")):
         reply = committer(["."])
         assert reply.push(last).finish is not None
-        before = (reply.text, reply.tokens, reply.usage, reply.speculation())
+        before = (reply.text, reply.usage, reply.figures.body())
         late = delta(letters("late"), "stop", drafted=3, accepted=3, logprobs=logprobs(letters("late")))
         assert reply.push(late) == Piece()
         assert reply.close() == Piece()
-        assert (reply.text, reply.tokens, reply.usage, reply.speculation()) == before
+        assert (reply.text, reply.usage, reply.figures.body()) == before
 
 
 def test_an_error_is_passed_on() -> None:
@@ -236,39 +216,15 @@ def test_closing_a_running_reply_is_an_abort() -> None:
     reply = committer()
     reply.push(delta(letters("a")))
     piece = reply.close()
-    assert (piece.finish, piece.cut, piece.emitted) == ("abort", None, 0)
+    assert (piece.finish, piece.cut, piece.tokens) == ("abort", None, ())
 
 
-# --- figures ---
-
-
-def test_speculation_figures_have_vllms_shape() -> None:
-    reply = committer()
+def test_guesses_that_were_cut_away_count_as_drafted_alone() -> None:
+    reply = committer(["c"])
     reply.push(delta(letters("a"), cached_tokens=4))  # the first token: nothing was drafted
-    reply.push(delta(letters("bcd"), drafted=4, accepted=2))
-    reply.push(delta(letters("e"), drafted=2, accepted=0))
-    reply.push(delta(letters("fg"), drafted=3, accepted=1))
-    assert reply.speculation() == {
-        "mean_acceptance_length": 2.0,  # (3 + 1 + 2) / 3
-        "draft_acceptance_rate": 3 / 9,
-        "acceptance_histogram": [1, 1, 1, 0, 0],
-        "num_spec_steps": 3,
-        "num_accepted_draft_tokens": 3,
-        "num_draft_tokens": 9,
-        "num_spec_tokens": 4,
-    }
-    assert reply.usage == Usage(7, 7, 4)
-
-
-def test_speculation_figures_of_plain_decoding() -> None:
-    reply = committer()
-    reply.push(delta(letters("a")))
-    figures = reply.speculation()
-    assert figures["mean_acceptance_length"] == 1.0
-    assert figures["draft_acceptance_rate"] == 0.0
-    assert figures["acceptance_histogram"] == [0]
-    assert figures["num_spec_steps"] == figures["num_spec_tokens"] == 0
-    assert all(math.isfinite(value) for value in figures.values() if isinstance(value, float))
+    reply.push(delta(letters("bcd"), drafted=4, accepted=3))
+    assert reply.figures == SpecFigures(drafted=4, accepted=2, histogram=[0, 0, 1, 0, 0])
+    assert reply.usage == Usage(7, 3, 4)
 
 
 # --- random replies ---
@@ -319,11 +275,9 @@ def test_streamed_pieces_equal_the_text_computed_at_once(tokens: list[int], stop
     reply, pieces = play(chunked(tokens, cuts, "length"), stops)
     text, kept, stopped = oracle(tokens, stops)
     assert "".join(piece.text for piece in pieces) == reply.text == text
-    assert reply.tokens == tuple(tokens[:kept])
-    assert reply.finish == ("stop" if stopped else "length")
+    assert [piece.finish for piece in pieces if piece.finish] == ["stop" if stopped else "length"]
     assert [token for piece in pieces for token in piece.tokens] == tokens[:kept]
-    assert sum(piece.emitted for piece in pieces) == reply.usage.completion_tokens == kept
-    assert sum(piece.finish is not None for piece in pieces) == 1
+    assert reply.usage.completion_tokens == kept
     assert {piece.cut for piece in pieces} <= {None, kept}
 
 
@@ -334,8 +288,9 @@ def test_how_tokens_are_spread_over_deltas_changes_nothing(
     finish: Finish = "length" if limit else "abort"
     results = set()
     for split in (cuts, [], range(len(tokens))):
-        reply, _ = play(chunked(tokens, list(split), finish), stops)
-        results.add((reply.text, reply.tokens, reply.usage, reply.finish))
+        reply, pieces = play(chunked(tokens, list(split), finish), stops)
+        kept = tuple(token for piece in pieces for token in piece.tokens)
+        results.add((reply.text, kept, reply.usage, next(piece.finish for piece in pieces if piece.finish)))
     assert len(results) == 1
 
 
@@ -356,8 +311,8 @@ def test_logprobs_and_figures_end_where_the_tokens_end(tokens: list[int], stops:
     reply, pieces = play(deltas, stops)
     for piece in pieces:
         assert [item.token for item in piece.logprobs or ()] == list(piece.tokens)
-        assert piece.accepted <= piece.emitted
-    figures = reply.speculation()
+        assert piece.accepted <= len(piece.tokens)
+    figures = reply.figures.body()
     histogram = figures["acceptance_histogram"]
     assert sum(histogram) == figures["num_spec_steps"]
     assert sum(kept * steps for kept, steps in enumerate(histogram)) == figures["num_accepted_draft_tokens"]

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from paceline.engine.errors import RequestError
+from paceline.server.api_errors import ApiError
 from paceline.server.conversation import Conversation, Item, read_item
-from paceline.server.errors_http import ApiError
 from paceline.server.fields import Fields
 
 
@@ -97,7 +97,20 @@ def test_the_number_of_items_is_bounded_but_never_for_the_model() -> None:
     conversation = filled(*"abcdefghij")
     with pytest.raises(RequestError, match="full"):
         conversation.add(Item("k", "user", ""))
-    assert conversation.append_reply(Item("k", "assistant", "")) == "j"
+    assert conversation.add_reply(Item("k", "assistant", ""), conversation.last) == "j"
+
+
+def test_a_reply_stands_behind_what_was_last_when_it_was_asked_for() -> None:
+    conversation = filled()
+    assert conversation.last is None
+    gone = Item("gone", "user", "")
+    for item in (Item("a", "user", ""), gone, Item("b", "user", "")):
+        conversation.add(item)
+    assert conversation.add_reply(Item("c", "assistant", ""), conversation.find("a")) == "a"
+    conversation.remove(gone)
+    assert conversation.add_reply(Item("d", "assistant", ""), gone) == "b"
+    assert conversation.add_reply(Item("e", "assistant", ""), None) is None
+    assert [item.id for item in conversation] == ["e", "a", "c", "b", "d"]
 
 
 def test_a_removed_item_is_gone() -> None:
@@ -110,6 +123,6 @@ def test_a_removed_item_is_gone() -> None:
 
 def test_replies_cut_off_before_their_first_word_are_not_repeated_to_the_model() -> None:
     conversation = filled("a")
-    conversation.append_reply(Item("b", "assistant", "", "incomplete"))
-    conversation.append_reply(Item("c", "assistant", "half", "incomplete"))
+    conversation.add_reply(Item("b", "assistant", "", "incomplete"), conversation.last)
+    conversation.add_reply(Item("c", "assistant", "half", "incomplete"), conversation.last)
     assert conversation.messages() == [{"role": "user", "content": "a"}, {"role": "assistant", "content": "half"}]

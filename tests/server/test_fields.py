@@ -78,3 +78,10 @@ def test_bounds_and_choices_say_what_is_allowed() -> None:
 
 def test_long_strings_are_not_echoed_whole() -> None:
     assert len(describe("x" * 10_000)) < 80
+
+
+@pytest.mark.parametrize(("number", "word"), [(2**64, "too large"), (2**70, "too large"), (-(2**70), "too small")])
+def test_integers_beyond_64_bits_are_called_that(number: int, word: str) -> None:
+    fields = Fields(parse_object(f'{{"seed": {number}}}', "The body"))
+    with pytest.raises(RequestError, match=f"^seed is {word}"):
+        fields.integer("seed", low=0)

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from typing import Any
 
 import pytest
 from service import is_idle
 
 from paceline.engine.errors import RequestError
+from paceline.server.fields import Fields
 from paceline.server.generation import Generation, Step
-from paceline.server.parameters import Parameters, derive_seed
+from paceline.server.parameters import Parameters, derive_seed, read_parameters
 from paceline.server.service import Service
 
 PROMPT = tuple(range(10, 40))
@@ -21,20 +24,22 @@ async def finished(generation: Generation) -> list[Step]:
     return steps
 
 
-def start(service: Service, n: int = 1, name: str = "g", **parameters: object) -> Generation:
-    asked = Parameters(**{"max_tokens": 12, "seed": 9, **parameters})  # type: ignore[arg-type]
-    return Generation(service, id=name, prompt=PROMPT, parameters=asked, protocol="test", n=n)
+def start(service: Service, n: int = 1, name: str = "g", max_tokens: int = 12, **parameters: Any) -> Generation:
+    asked = read_parameters(Fields(parameters), service.limits, Parameters(max_tokens=max_tokens, seed=9))
+    return Generation(
+        service, id=name, prompt=PROMPT, parameters=asked, protocol="test", started=time.perf_counter(), n=n
+    )
 
 
 async def test_each_choice_is_the_reply_of_its_own_seed(service: Service) -> None:
     together = start(service, n=3)
     assert [request.sampling.seed for request in together.requests] == [derive_seed(9, i) for i in range(3)]
     await finished(together)
-    assert len({committer.tokens for committer in together.committers}) == 3
+    assert len({committer.text for committer in together.committers}) == 3
     for i, committer in enumerate(together.committers):
         alone = start(service, seed=derive_seed(9, i))
         await finished(alone)
-        assert alone.committer.tokens == committer.tokens
+        assert alone.committer.text == committer.text
 
 
 async def test_usage_counts_the_prompt_once(service: Service) -> None:
@@ -42,12 +47,15 @@ async def test_usage_counts_the_prompt_once(service: Service) -> None:
     steps = await finished(generation)
     usage = generation.usage()
     assert usage["prompt_tokens"] == len(PROMPT)
-    assert usage["completion_tokens"] == sum(step.piece.emitted for step in steps)
+    assert usage["completion_tokens"] == sum(len(step.piece.tokens) for step in steps)
     assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"]
 
 
 async def test_without_a_seed_a_random_one_is_told(service: Service) -> None:
-    first, second = start(service, seed=None), start(service, name="h", seed=None)
+    asked = Parameters(max_tokens=12)
+    first, second = (
+        Generation(service, id=name, prompt=PROMPT, parameters=asked, protocol="test", started=0.0) for name in "gh"
+    )
     await asyncio.gather(finished(first), finished(second))
     assert first.seed != second.seed
     again = start(service, seed=first.seed)
@@ -59,7 +67,7 @@ async def test_a_limit_over_the_window_is_the_window(service: Service) -> None:
     generation = start(service, max_tokens=10**9, temperature=0.0)
     steps = await finished(generation)
     assert steps[-1].piece.finish in ("length", "stop")
-    assert len(PROMPT) + len(generation.committer.tokens) <= service.context_length
+    assert len(PROMPT) + generation.committer.usage.completion_tokens <= service.context_length
     assert generation.requests[0].sampling.max_tokens == service.context_length - len(PROMPT)
 
 
@@ -68,7 +76,7 @@ async def test_a_stop_string_ends_the_engine_too(service: Service) -> None:
     await finished(free)
     text = free.committer.text
     stop = text[10:12]
-    cut = start(service, max_tokens=60, stop=(stop,))
+    cut = start(service, max_tokens=60, stop=stop)
     steps = await finished(cut)
     assert steps[-1].piece.finish == "stop"
     assert cut.committer.text == text[: text.index(stop)]
@@ -81,7 +89,7 @@ async def test_figures_of_one_choice_are_its_committers(service: Service) -> Non
     generation = start(service, max_tokens=60, temperature=0.0)
     await finished(generation)
     metrics = generation.metrics()
-    assert metrics["speculative_decoding"] == generation.committer.speculation()
+    assert metrics["speculative_decoding"] == generation.committer.figures.body()
     assert metrics["time_to_first_token_ms"] > 0
 
 
@@ -89,7 +97,7 @@ async def test_figures_of_several_choices_add_up(service: Service) -> None:
     generation = start(service, n=3, max_tokens=80, temperature=0.2)
     await finished(generation)
     figures = generation.metrics()["speculative_decoding"]
-    each = [committer.speculation() for committer in generation.committers]
+    each = [committer.figures.body() for committer in generation.committers]
     assert figures["num_draft_tokens"] == sum(one["num_draft_tokens"] for one in each)
     assert sum(figures["acceptance_histogram"]) == figures["num_spec_steps"]
     assert figures["num_accepted_draft_tokens"] == sum(i * c for i, c in enumerate(figures["acceptance_histogram"]))
@@ -113,5 +121,5 @@ async def test_outcomes_are_counted_once(service: Service) -> None:
     cancelled.abort()
     long = Parameters(max_tokens=5, seed=1)
     with pytest.raises(RequestError):
-        Generation(service, id="x", prompt=(10**6,), parameters=long, protocol="test")
+        Generation(service, id="x", prompt=(10**6,), parameters=long, protocol="test", started=0.0)
     assert (count("length"), count("cancelled"), count("refused")) == (before[0] + 1, before[1] + 2, before[2] + 1)

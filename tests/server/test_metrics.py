@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 from prometheus_client.parser import text_string_to_metric_families
 
 from paceline.engine.telemetry import EngineStats
@@ -50,14 +52,14 @@ def test_prometheus_can_read_the_page() -> None:
 
 def test_two_servers_share_nothing() -> None:
     first, second = Metrics(lambda: STATS), Metrics(lambda: STATS)
-    Meter(first, "chat").end("stop")
+    Meter(first, "chat", time.perf_counter()).end("stop")
     assert value(first, "replies_total", protocol="chat", outcome="stop") == 1
     assert value(second, "replies_total", protocol="chat", outcome="stop") is None
 
 
 def test_a_reply_is_measured_by_its_deltas() -> None:
     metrics = Metrics(lambda: STATS)
-    meter = Meter(metrics, "chat")
+    meter = Meter(metrics, "chat", time.perf_counter())
     assert meter.ttft_ms is None
     for count in (1, 0, 3, 2):
         meter.tokens(count)
@@ -82,7 +84,7 @@ def test_a_reply_is_measured_by_its_deltas() -> None:
 
 def test_cancelled_replies_do_not_count_as_fast_ones() -> None:
     metrics = Metrics(lambda: STATS)
-    meter = Meter(metrics, "chat")
+    meter = Meter(metrics, "chat", time.perf_counter())
     meter.tokens(2)
     meter.end("cancelled")
     assert value(metrics, "request_latency_seconds_count") == 0

@@ -390,7 +390,7 @@ def test_leaving_during_a_long_prefill(tmp_path: Any) -> None:
 def test_a_reader_that_never_reads_is_dropped(tmp_path: Any) -> None:
     with (
         running_service(tmp_path, context_length=8192) as service,
-        live_server(service, client_patience_s=0.3, small_buffers=True) as live,
+        live_server(service, Settings(client_patience_s=0.3), small_buffers=True) as live,
     ):
         connection = raw_request(live.port, True, logprobs=True, top_logprobs=20)
         wait_until(lambda: service.loop.stats().generated_tokens >= 20)
@@ -398,3 +398,55 @@ def test_a_reader_that_never_reads_is_dropped(tmp_path: Any) -> None:
         assert service.loop.stats().generated_tokens < 7000
         wait_until(lambda: live.context.drain.busy == 0)
         connection.close()
+
+
+# Shutdown
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_reply_that_outlasts_the_drain_is_told_so(
+    tmp_path: Any, stream: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with (
+        running_service(tmp_path, context_length=8192) as service,
+        live_server(service, Settings(drain_s=0.1)) as live,
+        raw_request(live.port, stream) as connection,
+    ):
+        wait_until(lambda: service.loop.stats().generated_tokens >= 2)
+        live.stop()
+        answer = everything(connection)
+        live.join()
+        wait_until(lambda: is_idle(service))
+    head, _, body = answer.partition("\r\n\r\n")
+    assert head.startswith("HTTP/1.1 200" if stream else "HTTP/1.1 503")
+    assert '"code":"aborted"' in body
+    assert ("data: [DONE]" in body) == stream
+    assert capfd.readouterr().err == ""
+
+
+def test_a_body_that_never_ends_is_a_408(service: Service, capfd: pytest.CaptureFixture[str]) -> None:
+    with live_server(service, Settings(request_patience_s=0.2)) as live:
+        for body in (b"", b'{"messages"'):
+            with socket.create_connection(("127.0.0.1", live.port)) as connection:
+                connection.sendall(f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n".encode())
+                connection.sendall(body)
+                answer = everything(connection)
+            assert answer.startswith("HTTP/1.1 408")
+            assert '"code":"request_timeout"' in answer
+        assert client_reads_all(live)
+    assert capfd.readouterr().err == ""
+
+
+def client_reads_all(live: LiveServer) -> bool:
+    """Replies may last longer than requests may take to arrive."""
+    with raw_request(live.port, True) as connection:
+        return '"finish_reason":"length"' in everything(connection, b"[DONE]")
+
+
+def everything(connection: socket.socket, end: bytes | None = None) -> str:
+    """What the server sends until it closes, or until `end`."""
+    connection.settimeout(30)
+    data = b""
+    while (end is None or end not in data) and (part := connection.recv(65536)):
+        data += part
+    return data.decode()

@@ -37,6 +37,7 @@ def test_files_have_their_types_and_strict_headers(page: TestClient, path: str, 
     policy = answer.headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
+    assert "connect-src 'self';" in policy
     assert answer.text == f"this is {path.removeprefix('/') or 'index.html'}"
 
 

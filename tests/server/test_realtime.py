@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import socket
 import struct
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -247,6 +249,29 @@ def test_frames_that_close_the_socket(live: LiveServer, service: Service, frame:
     wait_until(lambda: is_idle(service))
 
 
+def test_text_that_is_no_text_closes_the_socket(service: Service, capfd: pytest.CaptureFixture[str]) -> None:
+    with live_server(service) as live, chatting(live) as connection:
+        connection.send(b"\xff\xfe", text=True)
+        assert closing_code(connection) == 1007
+        assert connection.close_reason == "Text frames must be UTF-8."
+    assert capfd.readouterr().err == ""
+
+
+def test_a_refused_socket_is_no_error_in_the_log(service: Service, capfd: pytest.CaptureFixture[str]) -> None:
+    with live_server(service, Settings(api_keys=("key",))) as live:
+        bearer = {"Authorization": "Bearer key"}
+        for url, headers, status in (
+            (address(live), {}, 401),
+            (address(live), {**bearer, "Origin": "http://evil.example"}, 403),
+            (f"{address(live)}/nowhere", bearer, 404),
+        ):
+            with pytest.raises(websockets.exceptions.InvalidStatus) as caught:
+                connect(url, proxy=None, additional_headers=headers)
+            assert caught.value.response.status_code == status
+            assert b'"message"' in (caught.value.response.body or b"")
+    assert capfd.readouterr().err == ""
+
+
 def test_messages_after_close_hurt_nobody(live: LiveServer, service: Service) -> None:
     """A client that says good-bye and goes on talking in the same breath."""
     raw = upgrade(live.port)
@@ -320,7 +345,7 @@ def test_leaving_frees_the_engine(tmp_path: Path) -> None:
 def test_a_reader_that_never_reads_is_dropped(tmp_path: Path) -> None:
     with (
         running_service(tmp_path, context_length=8192) as service,
-        live_server(service, client_patience_s=0.3, small_buffers=True) as live,
+        live_server(service, Settings(client_patience_s=0.3), small_buffers=True) as live,
     ):
         raw = ask_endlessly(live.port)
         wait_until(lambda: service.loop.stats().generated_tokens >= 20)
@@ -328,6 +353,72 @@ def test_a_reader_that_never_reads_is_dropped(tmp_path: Path) -> None:
         assert service.loop.stats().generated_tokens < 8000
         wait_until(lambda: live.context.drain.busy == 0)
         raw.close()
+
+
+def test_a_cancel_is_seen_while_a_prompt_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with running_service(tmp_path) as service, live_server(service) as live, chatting(live) as connection:
+        made = threading.Event()
+
+        async def prompt(messages: object) -> tuple[int, ...]:
+            await asyncio.to_thread(made.wait, 30)
+            return (1, 2, 3)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(service, "prompt", prompt)
+            say(connection, "response.create")
+            say(connection, "conversation.item.create", item={**user("later"), "id": "later"})
+            assert events_until(connection, "conversation.item.done")[-1]["item"]["id"] == "later"
+            say(connection, "response.cancel")
+            events = events_until(connection, "response.done")
+            made.set()
+        assert [event["type"] for event in events].count("response.created") == 1
+        assert events[-1]["response"]["status"] == "cancelled"
+        assert service.loop.stats().generated_tokens == 0
+        say(connection, "response.create", response={"max_output_tokens": 2})
+        assert events_until(connection, "response.done")[-1]["response"]["status"] != "cancelled"
+
+
+def test_a_cancel_is_seen_while_the_client_is_behind(tmp_path: Path) -> None:
+    with (
+        running_service(tmp_path, context_length=8192) as service,
+        live_server(service, Settings(max_outbox=4), small_buffers=True) as live,
+    ):
+        raw = ask_endlessly(live.port)
+        wait_until(lambda: service.loop.stats().generated_tokens >= 20)
+        raw.sendall(frame("{}") * 1000 + frame('{"type": "response.cancel", "response_id": null}'))
+        wait_until(lambda: is_idle(service))
+        assert service.loop.stats().generated_tokens < 8000
+        assert live.context.drain.busy == 1  # the socket is still there
+        raw.close()
+
+
+def test_who_sends_on_without_reading_is_closed(tmp_path: Path) -> None:
+    with (
+        running_service(tmp_path) as service,
+        live_server(service, Settings(max_outbox=4, max_unanswered=50_000), small_buffers=True) as live,
+    ):
+        with upgrade(live.port) as raw:
+            with contextlib.suppress(ConnectionError, TimeoutError):
+                raw.sendall(frame("{}") * 5000)
+            data = b""
+            with contextlib.suppress(ConnectionError):
+                while part := raw.recv(65536):
+                    data += part
+        assert b"\x03\xf0You send on without reading" in data  # 1008
+        wait_until(lambda: live.context.drain.busy == 0)
+
+
+def test_who_sends_much_at_once_and_reads_is_not(live: LiveServer) -> None:
+    """As many items as a conversation may hold, in one go."""
+    with connect(address(live), proxy=None) as connection:
+        count = 4096
+        sender = threading.Thread(
+            target=lambda: [say(connection, "conversation.item.create", item=user("")) for _ in range(count)]
+        )
+        sender.start()
+        for _ in range(count):
+            events_until(connection, "conversation.item.done")
+        sender.join()
 
 
 def test_a_slow_reader_gets_every_character_in_fewer_messages(tmp_path: Path) -> None:
@@ -384,7 +475,7 @@ def reset(raw: socket.socket) -> None:
 def test_a_drain_lets_replies_finish_and_says_good_bye(tmp_path: Path) -> None:
     with (
         running_service(tmp_path, context_length=400) as service,
-        live_server(service, drain_s=60) as live,
+        live_server(service, Settings(drain_s=60)) as live,
         chatting(live) as busy,
         connect(address(live), proxy=None) as idle,
     ):
@@ -398,15 +489,19 @@ def test_a_drain_lets_replies_finish_and_says_good_bye(tmp_path: Path) -> None:
         live.join()
 
 
-def test_a_drain_has_an_end(tmp_path: Path) -> None:
+def test_a_drain_has_an_end(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with (
         running_service(tmp_path, context_length=8192) as service,
-        live_server(service, drain_s=0.1) as live,
+        live_server(service, Settings(drain_s=0.1)) as live,
         chatting(live) as busy,
     ):
         say(busy, "response.create", response=ENDLESS)
         events_until(busy, "response.output_text.delta")
         live.stop()
+        done = events_until(busy, "response.done")[-1]["response"]
+        assert (done["status"], done["status_details"]["reason"]) == ("cancelled", "server_stopped")
         assert closing_code(busy) == 1012
+        assert busy.close_reason
         live.join()
         wait_until(lambda: is_idle(service))
+    assert capfd.readouterr().err == ""

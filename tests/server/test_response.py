@@ -8,10 +8,11 @@ from paceline.server.committer import Committer, Piece
 from paceline.server.conversation import Item
 from paceline.server.parameters import Parameters
 from paceline.server.response import Response
+from paceline.server.stop_strings import StopStrings
 
 
 def response(conversation_id: str | None = "conv_1", max_tokens: int | None = None) -> Response:
-    reply = HandReply(Committer(byte_level_tokenizer(), prompt_tokens=7))
+    reply = HandReply(Committer(byte_level_tokenizer(), stops=StopStrings(()), stop_ids=(), prompt_tokens=7))
     return Response(
         id="resp_1",
         item=Item("item_1", "assistant", "", "in_progress"),
@@ -19,6 +20,7 @@ def response(conversation_id: str | None = "conv_1", max_tokens: int | None = No
         parameters=Parameters(max_tokens=max_tokens),
         metadata={"a": "b"},
         client_event=None,
+        after=None,
         reply=reply,
     )
 
@@ -47,8 +49,8 @@ def test_beside_the_conversation_no_item_is_announced_in_it() -> None:
 
 def test_tokens_without_text_are_counted_with_the_next_text() -> None:
     r = response()
-    assert r.delta(Piece(drafted=2, accepted=1, emitted=2)) == []
-    (event,) = r.delta(Piece(text="é", drafted=1, emitted=1))
+    assert r.delta(Piece(drafted=2, accepted=1, tokens=(0, 1))) == []
+    (event,) = r.delta(Piece(text="é", drafted=1, tokens=(0,)))
     assert event["x_spec"] == {"drafted": 3, "accepted": 1, "emitted": 3}
     assert (event["x_seq"], event["delta"]) == (1, "é")
 
@@ -56,7 +58,7 @@ def test_tokens_without_text_are_counted_with_the_next_text() -> None:
 def test_a_last_token_without_text_is_not_lost() -> None:
     """The end token counts as generated: the sums still equal the usage."""
     r = response()
-    (event,) = r.delta(Piece(emitted=1, finish="stop"))
+    (event,) = r.delta(Piece(tokens=(2,), finish="stop"))
     assert (event["delta"], event["x_spec"]["emitted"]) == ("", 1)
     assert r.delta(Piece(finish="stop")) == []
 

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import asyncio
+import threading
 from pathlib import Path
 
 import pytest
-from service import MODEL_ID, build_service
+from service import MODEL_ID, build_service, running_service
+from vocabularies import whole_text
 
 from paceline.engine.config import EngineConfig
 from paceline.engine.errors import ModelError, RequestError
+from paceline.server.api_errors import ApiError
 from paceline.server.service import Service
 
 
@@ -15,9 +19,11 @@ def test_what_the_protocols_see(service: Service) -> None:
     assert service.context_length == 256
     assert {"auto", "none", "ngram"} <= set(service.speculators)
     assert service.stop_ids == set(service.tokenizer.eos_ids)
-    assert service.serves(MODEL_ID)
-    assert service.serves("default")
-    assert not service.serves("other")
+    service.require_model(MODEL_ID)
+    service.require_model("default")
+    with pytest.raises(ApiError, match="'other' is not served here; use 'tiny' or 'default'") as caught:
+        service.require_model("other")
+    assert (caught.value.status, caught.value.code) == (404, "model_not_found")
 
 
 def test_health_follows_the_engine(tmp_path: Path) -> None:
@@ -44,8 +50,7 @@ def test_a_missing_model_is_one_sentence(tmp_path: Path) -> None:
 
 async def test_prompts_end_with_the_opening_of_the_reply(service: Service) -> None:
     ids = await service.prompt([{"role": "user", "content": "hi"}])
-    text = service.tokenizer.decode(ids, skip_special=False)
-    assert text == "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"
+    assert whole_text(service.tokenizer, ids) == "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"
 
 
 async def test_long_prompts_give_the_same_tokens_off_the_loop(service: Service) -> None:
@@ -65,3 +70,32 @@ async def test_a_prompt_must_leave_room_for_one_token(service: Service) -> None:
     assert len(await service.prompt([{"role": "user", "content": "z" * most}])) == service.context_length - 1
     with pytest.raises(RequestError, match="maximum context length"):
         await service.prompt([{"role": "user", "content": "z" * (most + 1)}])
+
+
+async def test_what_cannot_fit_is_refused_before_it_is_tokenised(service: Service) -> None:
+    fits_perhaps, cannot = service.max_chars // 2, service.max_chars + 1
+    for size, word in ((fits_perhaps, "tokens; shorten"), (cannot, "characters, more than")):
+        with pytest.raises(RequestError, match=word) as caught:
+            await service.prompt([{"role": "user", "content": "q" * size}])
+        assert (caught.value.code, caught.value.param) == ("context_length_exceeded", "messages")
+        assert "maximum context length" in str(caught.value)
+
+
+async def test_long_prompts_wait_for_each_other_and_hold_up_nothing_else(tmp_path: Path) -> None:
+    from paceline.server import service as module
+
+    with running_service(tmp_path, context_length=65_536) as service:
+        long = [{"role": "user", "content": "the cat, the dog; " * 10_000}]
+        short = [{"role": "user", "content": "hi"}]
+        assert module._LONG_CHARS < len(long[0]["content"]) < service.max_chars
+        others = {*threading.enumerate()}  # other services of this process among them
+        waiting = [asyncio.create_task(service.prompt(long)) for _ in range(3)]
+        expected = await service.prompt(short)
+        turns = 0
+        while not all(task.done() for task in waiting):
+            assert sum("long-prompt" in thread.name for thread in {*threading.enumerate()} - others) <= 1
+            assert await service.prompt(short) == expected
+            turns += 1
+            await asyncio.sleep(0)
+        assert turns >= 2
+        assert all(isinstance(error, RequestError) for error in await asyncio.gather(*waiting, return_exceptions=True))

@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 from service import MODEL_ID, live_server, wait_until
 from tiny_models import make_folder
+from websockets.sync.client import connect
 
 from paceline.engine.errors import ConfigError, ModelError
+from paceline.server import serving
 from paceline.server.context import Settings
 from paceline.server.service import Service
 from paceline.server.serving import bind, serve, url_of
@@ -90,9 +92,8 @@ from paceline.server.serving import serve
 model, cache = Path(sys.argv[1]), Path(sys.argv[2])
 serve(
     lambda: Service.build(model, cache, EngineConfig(device="cpu", threads=1), sys.argv[3]),
-    Settings(),
+    Settings(drain_s=30),
     port=0,
-    drain_s=30,
     on_ready=lambda url: print(url, flush=True),
 )
 print("stopped", flush=True)
@@ -139,3 +140,34 @@ def test_a_signal_lets_the_reply_finish(tmp_path: Path) -> None:
     finally:
         program.kill()
         program.communicate()
+
+
+def test_connections_without_a_request_are_closed(service: Service) -> None:
+    whole = b"GET /ready HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    upgrade = b"GET /v1/realtime HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade\r\nUpgrade: websocket\r\n"
+    with (
+        live_server(service, Settings(request_patience_s=0.2)) as live,
+        connect(f"ws://127.0.0.1:{live.port}/v1/realtime", proxy=None) as session,
+    ):
+        session.recv()
+        for sent in (b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost:", upgrade, whole + whole[:20]):
+            with socket.create_connection(("127.0.0.1", live.port)) as silent:
+                silent.settimeout(20)
+                silent.sendall(sent)
+                answer = b""
+                while part := silent.recv(4096):
+                    answer += part
+                assert answer.startswith(b"HTTP/1.1 200") == sent.startswith(whole)
+        session.send("{}")  # a session may be silent for longer
+        assert json.loads(session.recv())["type"] == "error"
+
+
+def test_as_many_connections_as_the_system_allows() -> None:
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 1024), hard))
+        serving._raise_file_limit()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

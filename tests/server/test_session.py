@@ -145,8 +145,8 @@ def test_settings_of_a_response_stay_with_it() -> None:
     driver.create(temperature=0.5, conversation="none")
     driver.create()
     first, second = (begin.parameters for begin in driver.begun)
-    assert (first.temperature, first.max_tokens) == (0.5, 9)
-    assert (second.temperature, second.max_tokens) == (0.25, 9)
+    assert (first.sampling.temperature, first.max_tokens) == (0.5, 9)
+    assert (second.sampling.temperature, second.max_tokens) == (0.25, 9)
 
 
 def test_one_response_writes_to_the_conversation() -> None:
@@ -191,11 +191,46 @@ def test_cancel_ends_with_one_response_done_and_nothing_after() -> None:
     done = events[-1]["response"]
     assert (done["status"], done["status_details"]["reason"]) == ("cancelled", "client_cancelled")
     assert done["output"][0]["status"] == "incomplete"
-    assert done["usage"]["output_tokens"] == len(driver.replies[response_id].committer.tokens)
+    assert done["usage"]["output_tokens"] == len(driver.tokenizer.encode("Hi"))
     assert driver.step(response_id, "late") == []
     assert driver.take(driver.session.fail(response_id, "late")) == []
     assert error_of(driver.say("response.cancel"))["code"] == "response_cancel_not_active"
     assert types(driver.events).count("response.done") == 1
+
+
+def test_a_response_can_be_cancelled_while_its_prompt_is_made() -> None:
+    driver = Driver()
+    driver.user("hello")
+    (begin,) = driver.session.receive('{"type": "response.create"}')
+    assert isinstance(begin, Begin)
+    abort, *rest = driver.session.receive('{"type": "response.cancel"}')
+    assert abort == Abort(begin.response_id)
+    events = driver.take(rest)
+    assert types(events) == [kind for kind in REPLY if kind != "response.output_text.delta"]
+    done = events[-1]["response"]
+    assert (done["status"], done["status_details"]["reason"]) == ("cancelled", "client_cancelled")
+    assert done["usage"]["total_tokens"] == 0
+    assert driver.session.idle
+    driver.create()
+    assert driver.begun[-1].messages == [{"role": "user", "content": "hello"}]
+
+
+def test_a_reply_stands_behind_what_it_answers() -> None:
+    """Also when the client went on while the prompt was made."""
+    driver = Driver()
+    first = driver.user("hello")[0]["item"]["id"]
+    (begin,) = driver.session.receive('{"type": "response.create"}')
+    assert isinstance(begin, Begin)
+    driver.user("and another thing")
+    driver.take([begin])
+    assert [event["previous_item_id"] for event in driver.events if event["type"] == "conversation.item.added"] == [
+        None,
+        first,
+        first,
+    ]
+    driver.step(begin.response_id, "Hi", "stop")
+    driver.create()
+    assert [message["content"] for message in driver.begun[-1].messages] == ["hello", "Hi", "and another thing"]
 
 
 def test_cancel_releases_held_back_text() -> None:
@@ -217,7 +252,7 @@ def test_cancel_releases_held_back_text() -> None:
     [
         ("stop", "completed", None),
         ("length", "incomplete", {"type": "incomplete", "reason": "max_output_tokens"}),
-        ("abort", "cancelled", {"type": "cancelled"}),
+        ("abort", "cancelled", {"type": "cancelled", "reason": "server_stopped"}),
     ],
 )
 def test_how_a_reply_can_end(finish: Any, status: str, details: dict[str, Any] | None) -> None:

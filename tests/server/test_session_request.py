@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from paceline.engine.errors import RequestError
-from paceline.server.errors_http import ApiError
+from paceline.server.api_errors import ApiError
 from paceline.server.fields import Fields
 from paceline.server.parameters import Limits, Parameters
 from paceline.server.session_request import read_metadata, read_settings, unknown_event
@@ -21,7 +21,7 @@ def test_settings_and_extensions() -> None:
     settings = read(
         output_modalities=["text"], max_output_tokens=5, temperature=0, seed=3, speculation={"mode": "none"}
     )
-    assert (settings.max_tokens, settings.temperature, settings.seed) == (5, 0.0, 3)
+    assert (settings.max_tokens, settings.sampling.temperature, settings.seed) == (5, 0.0, 3)
     assert settings.speculation.mode == "none"
     assert read(max_output_tokens="inf").max_tokens is None
     assert read(max_output_tokens=None).max_tokens == 9

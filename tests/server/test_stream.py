@@ -165,3 +165,14 @@ def test_nothing_is_posted_before_anyone_reads(tmp_path: Path) -> None:
     service.start()
     service.loop.submit(request("a"))
     service.stop()
+
+
+async def test_the_end_of_all_streams_is_told_to_each(tmp_path: Path) -> None:
+    with running_service(tmp_path, context_length=2048) as service:
+        open_before = service.streams.open([request("a", 2000), request("b", 2000)])
+        assert await open_before.next() is not None
+        service.streams.abort_all()
+        finishes = {delta.request_id: delta.finish for delta in await read(open_before) if delta.finish is not None}
+        assert finishes == {"a": "abort", "b": "abort"}
+        assert len(service.streams) == 0
+        await idle(service)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from vocabularies import (
     random_texts,
     sentencepiece_tokenizer,
     text_assets,
+    whole_text,
 )
 
 from paceline.engine.errors import ModelError
@@ -58,7 +61,7 @@ def test_the_default_model_is_tokenised_as_by_transformers(default: Tokenizer, r
         expected = reference.encode(text, add_special_tokens=False)
         assert default.encode_rendered(text) == expected, text
         assert default.decode(expected) == reference.decode(expected, skip_special_tokens=True), text
-        assert default.decode(expected, skip_special=False) == reference.decode(expected), text
+        assert whole_text(default, expected) == reference.decode(expected), text
         assert default.encode(text) == reference.encode(text, add_special_tokens=False, split_special_tokens=True)
     for text in TEXTS:  # 21 bytes that are rare in text are missing from this vocabulary
         assert default.decode(default.encode(text)) == text
@@ -118,7 +121,7 @@ def test_a_guard_breaks_up_a_name_and_leaves_no_trace(make: Any) -> None:
     ids = tokenizer.encode_rendered(rendered, guard=guard)
     assert ids.count(id_) == 2
     assert ids[0] == ids[-1] == id_
-    assert tokenizer.decode(ids, skip_special=False) == rendered.replace(guard, "")
+    assert whole_text(tokenizer, ids) == rendered.replace(guard, "")
     for text in TEXTS:  # where there is nothing to break up it changes nothing
         assert tokenizer.encode_rendered(name + text, guard=guard) == tokenizer.encode_rendered(name + text)
     assert tokenizer.encode_rendered("a\ufdd1b", guard="\ufdd1") == tokenizer.encode("ab")
@@ -227,3 +230,43 @@ def test_a_broken_tokenizer_is_refused_in_one_sentence(assets: TextAssets, word:
         Tokenizer.from_assets(assets)
     assert word in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("make", [byte_level_tokenizer, sentencepiece_tokenizer])
+def test_a_batch_of_one_gives_the_ids_of_a_single_encoding(make: Any) -> None:
+    tokenizer: Tokenizer = make()
+    name = list(tokenizer.special_tokens)[2]
+    guard = "\ufdd0"
+    for text in [*TEXTS, *random_texts(), f"{name}a{name[0]}{guard}{name[1:]}{name}"]:
+        expected = [
+            backend.encode(text, add_special_tokens=False).ids
+            for backend in (tokenizer._plain, tokenizer._backend, tokenizer._guarded_by(guard))
+        ]
+        given = [tokenizer.encode(text), tokenizer.encode_rendered(text), tokenizer.encode_rendered(text, guard=guard)]
+        assert given == expected
+
+
+def test_other_threads_go_on_while_a_long_text_is_encoded() -> None:
+    tokenizer = byte_level_tokenizer()
+    ticks, done = 0, threading.Event()
+
+    def tick() -> None:
+        nonlocal ticks
+        while not done.is_set():
+            ticks += 1
+            time.sleep(0.0005)
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    before = ticks
+    tokenizer.encode("the cat, the dog; " * 30_000)
+    during = ticks - before
+    done.set()
+    thread.join()
+    assert during >= 10
+
+
+def test_no_token_is_longer_than_the_longest() -> None:
+    for tokenizer in (byte_level_tokenizer(), sentencepiece_tokenizer()):
+        pieces = [tokenizer.token_bytes(i).decode(errors="ignore") for i in range(tokenizer.vocab_size)]
+        assert tokenizer.longest >= max(map(len, pieces))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,9 +17,10 @@ from paceline.engine.config import EngineConfig
 from paceline.engine.engine import Engine
 from paceline.engine.model.assets import TextAssets
 from paceline.engine.model.config import ModelConfig, RopeConfig
+from paceline.engine.model.decoder import cache_shape
 from paceline.engine.model.weights import ModelWeights, expected_tensors, load_weights
 from paceline.engine.request import Delta, Request, SamplingParams, Speculation
-from paceline.kernels.paging import BLOCK_SIZE
+from paceline.kernels.backend import Options, load
 from paceline.spec.cost import CostCurve
 from paceline.spec.proposer import Ask, Proposal, Proposer, Verdict
 from paceline.spec.tree import MAX_NODES
@@ -32,7 +35,14 @@ class RandomCheckpoint:
     fingerprint = "random"
     text = TextAssets(tokenizer_json=None, gguf=None, chat_template=None, bos_token=None, eos_token=None, eos_ids=())
 
-    def __init__(self, vocab_size: int = 97, context_length: int = 512, seed: int = 0, sharpness: float = 1.0) -> None:
+    def __init__(
+        self,
+        vocab_size: int = 97,
+        context_length: int = 512,
+        seed: int = 0,
+        sharpness: float = 1.0,
+        head_dim: int = 8,
+    ) -> None:
         self.config = ModelConfig(
             family="llama",
             vocab_size=vocab_size,
@@ -41,7 +51,7 @@ class RandomCheckpoint:
             num_layers=2,
             num_heads=6,
             num_kv_heads=2,
-            head_dim=8,
+            head_dim=head_dim,
             rms_norm_eps=1e-5,
             context_length=context_length,
             rope=RopeConfig(theta=10000.0),
@@ -141,17 +151,18 @@ def tiny_engine(
     *,
     blocks: int | None = None,
     cost: Mapping[int, float] = FLAT,
-    **options: int,
+    **options: Any,
 ) -> Engine:
-    """An engine over a tiny model. blocks: size of the cache, the spare ones for guesses not counted."""
+    """An engine over a tiny model, on the reference unless `backend` is given.
+
+    blocks: size of the cache, the spare ones for guesses not counted. options: of the engine's config.
+    """
     c = checkpoint.config
-    block_bytes = 2 * c.num_layers * BLOCK_SIZE * c.num_kv_heads * c.head_dim * 4
-    config = EngineConfig(
-        device="cpu",
-        kv_memory=None if blocks is None else blocks * block_bytes,
-        max_nodes=options.pop("max_nodes", MAX_NODES),
-        **options,  # type: ignore[arg-type]
-    )
+    config = EngineConfig(**{"device": "cpu", "backend": "reference", "max_nodes": MAX_NODES, **options})
+    if blocks is not None:
+        ops = load(config.backend, Options(threads=1, kv=config.kv_format))
+        shape = cache_shape(c, torch.float32, torch.device("cpu"))
+        config = replace(config, kv_memory=blocks * ops.block_bytes(shape))
     return build_engine(checkpoint, config, proposers=proposers, cost=CostCurve(cost))
 
 

@@ -15,6 +15,7 @@ from paceline.server.committer import Committer
 from paceline.server.conversation import Conversation
 from paceline.server.parameters import Limits
 from paceline.server.session import Begin, Output, Send, Session
+from paceline.server.stop_strings import StopStrings
 from paceline.server.tokenizer import Tokenizer
 
 LIMITS = Limits(vocab_size=100, speculators=("auto", "none"))
@@ -28,7 +29,7 @@ class HandReply:
     seed: int = 5
 
     def metrics(self) -> dict[str, Any]:
-        return {"time_to_first_token_ms": 1.0, "speculative_decoding": self.committer.speculation()}
+        return {"time_to_first_token_ms": 1.0, "speculative_decoding": self.committer.figures.body()}
 
 
 class Driver:
@@ -59,7 +60,7 @@ class Driver:
                 self.commands.append(output)
             if isinstance(output, Begin):
                 self.begun.append(output)
-                reply = HandReply(Committer(self.tokenizer, prompt_tokens=7, stop_ids=(2,)))
+                reply = HandReply(Committer(self.tokenizer, stops=StopStrings(()), stop_ids=(2,), prompt_tokens=7))
                 self.replies[output.response_id] = reply
                 self.take(self.session.begin(output.response_id, reply))
         return self.events[before:]

@@ -55,23 +55,14 @@ def client_of(service: Service, settings: Settings | None = None) -> Iterator[Te
 class LiveServer:
     """uvicorn on a free loopback port, in a thread."""
 
-    def __init__(
-        self, service: Service, settings: Settings, drain_s: float, client_patience_s: float, small_buffers: bool
-    ) -> None:
+    def __init__(self, service: Service, settings: Settings, small_buffers: bool) -> None:
         self._listener = bind("127.0.0.1", 0)
         if small_buffers:  # accepted sockets inherit it: a client that does not read is felt at once
             self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
         self._up = threading.Event()
         self.url = url_of(self._listener)
         self.port = int(self.url.rpartition(":")[2])
-        self.server: Server = make_server(
-            service,
-            settings,
-            self._listener,
-            drain_s=drain_s,
-            client_patience_s=client_patience_s,
-            on_ready=lambda url: self._up.set(),
-        )
+        self.server: Server = make_server(service, settings, self._listener, lambda url: self._up.set())
         self.context: Context = self.server.context
         self._thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self._listener]})
 
@@ -90,14 +81,9 @@ class LiveServer:
 
 @contextmanager
 def live_server(
-    service: Service,
-    settings: Settings | None = None,
-    *,
-    drain_s: float = 5.0,
-    client_patience_s: float = 30.0,
-    small_buffers: bool = False,
+    service: Service, settings: Settings | None = None, *, small_buffers: bool = False
 ) -> Iterator[LiveServer]:
-    server = LiveServer(service, settings or Settings(), drain_s, client_patience_s, small_buffers)
+    server = LiveServer(service, settings or Settings(), small_buffers)
     server.start()
     try:
         yield server

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import tokenizers
@@ -124,3 +124,8 @@ def byte_level_tokenizer() -> Tokenizer:
 
 def sentencepiece_tokenizer(*, prefix: bool | None = None) -> Tokenizer:
     return Tokenizer.from_assets(text_assets(sentencepiece_metadata(prefix=prefix)))
+
+
+def whole_text(tokenizer: Tokenizer, ids: Iterable[int]) -> str:
+    """The text of tokens with the names of special ones, which `Tokenizer.decode` leaves out."""
+    return b"".join(tokenizer.token_bytes(id_) or tokenizer.token_text(id_).encode() for id_ in ids).decode()

@@ -17,8 +17,9 @@
 
 namespace paceline {
 
-constexpr int kQueryTile = 8;  // queries that share one reading of a key tile
+constexpr int kQueryTile = 6;  // queries that share one reading of keys or values: with two vectors each, twelve sums
 
+// How an element of a side of the cache becomes a float.
 struct HalfKv {
   static F load(const uint8_t* side, int64_t element) {
     return load_half(reinterpret_cast<const uint16_t*>(side) + element);
@@ -29,47 +30,63 @@ struct Int8Kv {
     return load_int8(reinterpret_cast<const int8_t*>(side) + element);
   }
 };
+struct FloatKv {  // converted before, because many queries read it
+  static F load(const uint8_t* side, int64_t element) {
+    return paceline::load(reinterpret_cast<const float*>(side) + element);
+  }
+};
 
-// scores[i][16] = queries[i] . keys of one tile.
-template <class Kv, int N>
-inline void score_tile(const uint8_t* keys, int head_dim, const float* const* queries, float* const* scores) {
-  F even[N], odd[N];
-  for (int i = 0; i < N; ++i) even[i] = odd[i] = zero();
-  for (int d = 0; d < head_dim; d += 2) {
-    const F a = Kv::load(keys, d * kPage), b = Kv::load(keys, (d + 1) * kPage);
+// scores[i][16 Tiles] = queries[i] . keys of one tile or of two; channels in order.
+template <class Kv, int N, int Tiles>
+inline void score_tiles(const uint8_t* const* keys, int head_dim, const float* const* queries, float* const* scores) {
+  F sums[N][Tiles];
+#pragma GCC unroll 8
+  for (int i = 0; i < N; ++i)
+    for (int t = 0; t < Tiles; ++t) sums[i][t] = zero();
+  for (int d = 0; d < head_dim; ++d) {
+    F key[Tiles];
+    for (int t = 0; t < Tiles; ++t) key[t] = Kv::load(keys[t], d * kPage);
+#pragma GCC unroll 8
     for (int i = 0; i < N; ++i) {
-      even[i] = fma(set(queries[i][d]), a, even[i]);
-      odd[i] = fma(set(queries[i][d + 1]), b, odd[i]);
+      const F query = set(queries[i][d]);
+      for (int t = 0; t < Tiles; ++t) sums[i][t] = fma(query, key[t], sums[i][t]);
     }
   }
-  for (int i = 0; i < N; ++i) store(scores[i], add(even[i], odd[i]));
+#pragma GCC unroll 8
+  for (int i = 0; i < N; ++i)
+    for (int t = 0; t < Tiles; ++t) store(scores[i] + t * kPage, sums[i][t]);
 }
 
-// sums[i][head_dim] += weights[i][16] . values of one tile, positions in order.
-template <class Kv, int N>
-inline void add_values(const uint8_t* values, int head_dim, const float* const* weights, float* const* sums) {
-  for (int d = 0; d < head_dim; d += kLanes) {
-    F total[N];
-    for (int i = 0; i < N; ++i) total[i] = load(sums[i] + d);
-    for (int p = 0; p < kPage; ++p) {
-      const F value = Kv::load(values, p * head_dim + d);
-      for (int i = 0; i < N; ++i) total[i] = fma(set(weights[i][p]), value, total[i]);
+// sums[i][channels from d on, one vector or two] += weights[i][16] . values of one tile, positions in order.
+template <class Kv, int N, int Vectors>
+inline void add_values(const uint8_t* values, int head_dim, int d, const float* const* weights, float* const* sums) {
+  F total[N][Vectors];
+#pragma GCC unroll 8
+  for (int i = 0; i < N; ++i)
+    for (int v = 0; v < Vectors; ++v) total[i][v] = load(sums[i] + d + v * kLanes);
+  for (int p = 0; p < kPage; ++p) {
+    F value[Vectors];
+    for (int v = 0; v < Vectors; ++v) value[v] = Kv::load(values, p * head_dim + d + v * kLanes);
+#pragma GCC unroll 8
+    for (int i = 0; i < N; ++i) {
+      const F weight = set(weights[i][p]);
+      for (int v = 0; v < Vectors; ++v) total[i][v] = fma(weight, value[v], total[i][v]);
     }
-    for (int i = 0; i < N; ++i) store(sums[i] + d, total[i]);
   }
+#pragma GCC unroll 8
+  for (int i = 0; i < N; ++i)
+    for (int v = 0; v < Vectors; ++v) store(sums[i] + d + v * kLanes, total[i][v]);
 }
 
 template <class Fn>
-inline void by_count(int count, Fn&& fn) {  // fn with a compile-time count of 1 … 8
+inline void by_count(int count, Fn&& fn) {  // fn with a compile-time count of 1 … kQueryTile
   switch (count) {
     case 1: return fn(std::integral_constant<int, 1>{});
     case 2: return fn(std::integral_constant<int, 2>{});
     case 3: return fn(std::integral_constant<int, 3>{});
     case 4: return fn(std::integral_constant<int, 4>{});
     case 5: return fn(std::integral_constant<int, 5>{});
-    case 6: return fn(std::integral_constant<int, 6>{});
-    case 7: return fn(std::integral_constant<int, 7>{});
-    default: return fn(std::integral_constant<int, 8>{});
+    default: return fn(std::integral_constant<int, 6>{});
   }
 }
 
@@ -88,11 +105,24 @@ class Attention {
   // floats of one partial result: the weighted sum, the largest score, the sum of weights
   int64_t partial_size() const { return cache_.head_dim + 2; }
 
-  struct Scratch {  // of one thread
-    std::vector<float> scores, sums, weights;
+  struct Scratch {  // of one thread, grown by `reserve`
+    std::vector<float> scores, sums, weights, floats;
     std::vector<uint8_t> tile;
     std::vector<const float*> queries;
   };
+
+  // Room for any task; before a pass.
+  void reserve(Scratch& s) const {
+    const size_t queries = static_cast<size_t>(kRowsPerTask) * group_, d_size = cache_.head_dim;
+    if (s.queries.size() < queries) {
+      s.queries.resize(queries);
+      s.weights.resize(queries);
+      s.scores.resize(queries * kChunk);
+    }
+    if (s.sums.size() < queries * d_size) s.sums.resize(queries * d_size);
+    if (s.tile.size() < cache_.side_bytes()) s.tile.resize(cache_.side_bytes());
+    if (s.floats.size() < 2 * kPage * d_size) s.floats.resize(2 * kPage * d_size);
+  }
 
   // queries: row r's head h at q + r * stride + h * D, scaled. Results go to `out` [R, Hq * D] where a row has one
   // chunk, else to `partials`.
@@ -140,17 +170,23 @@ class Attention {
     int64_t longest = 0;
     for (int64_t r = task.begin; r < task.end; ++r) longest = std::max(longest, layout.length(r));
     const int64_t last = std::min(first + kChunk, longest);
-    s.scores.resize(static_cast<size_t>(count) * kChunk);
-    s.sums.assign(static_cast<size_t>(count) * d_size, 0.0f);
-    s.tile.resize(cache_.side_bytes());
-    s.queries.resize(count);
+    std::fill_n(s.sums.begin(), count * d_size, 0.0f);
     for (int i = 0; i < count; ++i)
       s.queries[i] = q + (task.begin + i / group_) * stride + (head * group_ + i % group_) * d_size;
 
-    for (int64_t p = first; p < last; p += kPage)
-      for_tiles<Side::keys>(layout, task, head, p, s, [&](const uint8_t* keys, int begin, int end) {
-        score<Kv>(keys, begin, end, p - first, s);
-      });
+    for (int64_t p = first; p < last; p += 2 * kPage) {
+      const int64_t tile = p / kPage;
+      if (p + kPage < last && layout.shared(task.sequence, tile + 1)) {  // then the one before it is shared too
+        const uint8_t* keys[] = {cache_.keys(layer_, layout.block(task.sequence, tile), head),
+                                 cache_.keys(layer_, layout.block(task.sequence, tile + 1), head)};
+        score<Kv, 2>(keys, 0, count, p - first, s);
+        continue;
+      }
+      for (int64_t single = p; single < std::min(p + 2 * kPage, last); single += kPage)
+        for_tiles<Side::keys>(layout, task, head, single, s, [&](const uint8_t* keys, int begin, int end) {
+          score<Kv, 1>(&keys, begin, end, single - first, s);
+        });
+    }
 
     for (int i = 0; i < count; ++i) {
       const int64_t row = task.begin + i / group_;
@@ -163,7 +199,6 @@ class Attention {
         target[d_size] = largest;
         target[d_size + 1] = weight;
       }
-      s.weights.resize(count);
       s.weights[i] = weight;
     }
 
@@ -201,7 +236,7 @@ class Attention {
     for (int64_t r = task.begin; r < task.end; ++r) {
       const int64_t end = std::min(p + kPage, layout.length(r));
       if (end <= p) continue;
-      std::fill(s.tile.begin(), s.tile.end(), 0);
+      std::fill_n(s.tile.begin(), cache_.side_bytes(), 0);
       for (int64_t position = p; position < end; ++position) {
         const int64_t slot = layout.slot(task.sequence, r, position);
         const int64_t block = layout.block(task.sequence, slot / kPage);
@@ -216,33 +251,69 @@ class Attention {
     }
   }
 
-  template <class Kv>
-  void score(const uint8_t* keys, int begin, int end, int64_t at, Scratch& s) const {
-    for (int i = begin; i < end; i += kQueryTile) {
-      float* scores[kQueryTile];
-      const int n = std::min(kQueryTile, end - i);
-      for (int j = 0; j < n; ++j) scores[j] = s.scores.data() + static_cast<int64_t>(i + j) * kChunk + at;
-      by_count(n, [&](auto N) { score_tile<Kv, N>(keys, cache_.head_dim, s.queries.data() + i, scores); });
-      if constexpr (std::is_same_v<Kv, Int8Kv>) {
-        const F scale = load(cache_.scales(keys));
-        for (int j = 0; j < n; ++j) store(scores[j], mul(load(scores[j]), scale));
+  // Queries [begin, end) against Tiles tiles; results at position `at` of their scores.
+  template <class Kv, int Tiles>
+  void score(const uint8_t* const* keys, int begin, int end, int64_t at, Scratch& s) const {
+    if (end - begin > kQueryTile && !std::is_same_v<Kv, FloatKv>) {
+      const int64_t size = static_cast<int64_t>(kPage) * cache_.head_dim;
+      const uint8_t* floats[Tiles];
+      for (int t = 0; t < Tiles; ++t) floats[t] = to_floats<Kv>(keys[t], size, t * size, s);
+      score<FloatKv, Tiles>(floats, begin, end, at, s);
+    } else {
+      for (int i = begin; i < end; i += kQueryTile) {
+        float* scores[kQueryTile];
+        const int n = std::min(kQueryTile, end - i);
+        for (int j = 0; j < n; ++j) scores[j] = s.scores.data() + static_cast<int64_t>(i + j) * kChunk + at;
+        by_count(n, [&](auto N) {
+          score_tiles<Kv, N, Tiles>(keys, cache_.head_dim, s.queries.data() + i, scores);
+        });
+      }
+    }
+    if constexpr (std::is_same_v<Kv, Int8Kv>) {
+      for (int t = 0; t < Tiles; ++t) {
+        const F scale = load(cache_.scales(keys[t]));
+        for (int i = begin; i < end; ++i) {
+          float* scores = s.scores.data() + static_cast<int64_t>(i) * kChunk + at + t * kPage;
+          store(scores, mul(load(scores), scale));
+        }
       }
     }
   }
 
   template <class Kv>
   void accumulate(const uint8_t* values, int begin, int end, int64_t at, Scratch& s) const {
+    if constexpr (std::is_same_v<Kv, Int8Kv>) {
+      const F scale = load(cache_.scales(values));
+      for (int i = begin; i < end; ++i) {
+        float* weights = s.scores.data() + static_cast<int64_t>(i) * kChunk + at;
+        store(weights, mul(load(weights), scale));
+      }
+    }
+    if (end - begin > kQueryTile && !std::is_same_v<Kv, FloatKv>) {
+      const int64_t size = static_cast<int64_t>(kPage) * cache_.head_dim;
+      return accumulate<FloatKv>(to_floats<Kv>(values, size, 0, s), begin, end, at, s);
+    }
     for (int i = begin; i < end; i += kQueryTile) {
       float *sums[kQueryTile], *weights[kQueryTile];
       const int n = std::min(kQueryTile, end - i);
       for (int j = 0; j < n; ++j) {
         sums[j] = s.sums.data() + static_cast<int64_t>(i + j) * cache_.head_dim;
         weights[j] = s.scores.data() + static_cast<int64_t>(i + j) * kChunk + at;
-        if constexpr (std::is_same_v<Kv, Int8Kv>)
-          store(weights[j], mul(load(weights[j]), load(cache_.scales(values))));
       }
-      by_count(n, [&](auto N) { add_values<Kv, N>(values, cache_.head_dim, weights, sums); });
+      by_count(n, [&](auto N) {
+        int d = 0;
+        for (; d + 2 * kLanes <= cache_.head_dim; d += 2 * kLanes)
+          add_values<Kv, N, 2>(values, cache_.head_dim, d, weights, sums);
+        if (d < cache_.head_dim) add_values<Kv, N, 1>(values, cache_.head_dim, d, weights, sums);
+      });
     }
+  }
+
+  // A tile's elements as floats, kept at `offset` of the scratch.
+  template <class Kv>
+  static const uint8_t* to_floats(const uint8_t* side, int64_t size, int64_t offset, Scratch& s) {
+    for (int64_t e = 0; e < size; e += kLanes) store(s.floats.data() + offset + e, Kv::load(side, e));
+    return reinterpret_cast<const uint8_t*>(s.floats.data() + offset);
   }
 
   // Scores [size] to weights e^(score - largest), those from `seen` on to zero. Returns (largest, sum of weights).

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <new>
 #include <stdexcept>
 #include <vector>
@@ -28,6 +29,11 @@ class Cache {
       : format(format), layers(layers), blocks(blocks), heads(heads), head_dim(head_dim) {
     if (layers < 1 || blocks < 1 || heads < 1 || head_dim < kLanes || head_dim % kLanes)
       throw std::invalid_argument("a cache needs layers, blocks, heads, and a head size that is a multiple of 16");
+    if (format != KvFormat::f16 && format != KvFormat::int8) throw std::invalid_argument("unknown cache format");
+    constexpr int kMost = 1 << 16;  // of layers, heads and channels: their product with a slot's bytes then fits
+    if (layers > kMost || heads > kMost || head_dim > kMost || blocks > (int64_t{1} << 62) / layers / block_bytes())
+      throw std::invalid_argument("a cache cannot be this large");
+    if (blocks > (int64_t{1} << 46) / static_cast<int64_t>(layers * block_bytes())) throw std::bad_alloc();
     // Fresh pages are zero and take no memory until they are written.
     bytes_ = static_cast<size_t>(layers) * blocks * block_bytes();
     void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -42,7 +48,7 @@ class Cache {
   size_t side_bytes() const {  // keys or values of one head in one block
     return kPage * (head_dim * element_bytes() + (format == KvFormat::int8 ? sizeof(float) : 0));
   }
-  size_t block_bytes() const { return 2 * heads * side_bytes(); }
+  int64_t block_bytes() const { return 2 * heads * static_cast<int64_t>(side_bytes()); }
 
   uint8_t* keys(int layer, int64_t block, int head) const {
     return data_ + ((static_cast<size_t>(layer) * blocks + block) * heads + head) * 2 * side_bytes();
@@ -54,7 +60,7 @@ class Cache {
     return reinterpret_cast<const float*>(side + kPage * head_dim);
   }
 
-  void store(int layer, int64_t slot, int head, const float* key, const float* value) const {
+  void store(int layer, int64_t slot, int head, const float* key, const float* value) {
     const int64_t block = slot / kPage, at = slot % kPage;
     put(keys(layer, block, head), at, kPage, 1, key);
     put(values(layer, block, head), at, 1, head_dim, value);
@@ -69,7 +75,7 @@ class Cache {
   }
 
   // Slot source[i] to slot target[i] in every layer; everything is read before anything is written.
-  void move(const int64_t* source, const int64_t* target, int64_t count) const {
+  void move(const int64_t* source, const int64_t* target, int64_t count) {
     const int64_t tiles = (count + kPage - 1) / kPage;
     std::vector<uint8_t> held(static_cast<size_t>(tiles) * 2 * side_bytes());
     const auto tile = [&](int64_t i, int side) { return held.data() + (i / kPage * 2 + side) * side_bytes(); };
@@ -93,24 +99,31 @@ class Cache {
   const int heads, head_dim;
 
  private:
+  // What is cached is finite, or a masked key would not count for nothing: zero times infinity is NaN.
+  static F finite(const float* x) { return min(max(load(x), set(-65504.0f)), set(65504.0f)); }
+
   // Channel d of position `at` lies at element d * channel + at * position.
   void put(uint8_t* side, int64_t at, int64_t channel, int64_t position, const float* x) const {
     if (format == KvFormat::f16) {
       auto* out = reinterpret_cast<uint16_t*>(side) + at * position;
       for (int d = 0; d < head_dim; d += kLanes) {
         uint16_t halves[kLanes];
-        store_half(halves, min(max(load(x + d), set(-65504.0f)), set(65504.0f)));
+        store_half(halves, finite(x + d));
         for (int i = 0; i < kLanes; ++i) out[(d + i) * channel] = halves[i];
       }
       return;
     }
-    float largest = 0;
-    for (int d = 0; d < head_dim; ++d) largest = std::max(largest, std::fabs(x[d]));
-    const float inverse = largest > 0 ? 127.0f / largest : 0.0f;
+    F high = zero();
+    for (int d = 0; d < head_dim; d += kLanes) high = max(high, abs(finite(x + d)));
+    const float largest = max_lane(high);
+    const F inverse = set(std::min(127.0f / largest, std::numeric_limits<float>::max()));  // finite
     scales(side)[at] = largest / 127.0f;
     auto* out = reinterpret_cast<int8_t*>(side) + at * position;
-    for (int d = 0; d < head_dim; ++d)
-      out[d * channel] = static_cast<int8_t>(std::min(std::nearbyintf(x[d] * inverse), 127.0f));
+    for (int d = 0; d < head_dim; d += kLanes) {
+      int8_t rounded[kLanes];
+      store_int8(rounded, min(round_even(mul(finite(x + d), inverse)), set(127.0f)));
+      for (int i = 0; i < kLanes; ++i) out[(d + i) * channel] = rounded[i];
+    }
   }
 
   void copy(const uint8_t* from, int64_t at, uint8_t* to, int64_t target, int64_t channel, int64_t position) const {

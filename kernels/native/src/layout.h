@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <stdexcept>
-#include <string>
 #include <vector>
 
 #include "cache.h"
@@ -66,7 +65,7 @@ class Layout {
   int64_t partials() const { return partials_; }
   bool split() const { return split_; }
   int64_t length(int64_t row) const { return batch_.positions[row] + 1; }  // keys a row sees
-  int64_t chunks(int64_t row) const { return (batch_positions(row) + kChunk) / kChunk; }
+  int64_t chunks(int64_t row) const { return (length(row) + kChunk - 1) / kChunk; }
   int64_t first_partial(int64_t row) const { return first_partial_[row]; }
 
   // Whether a tile of sixteen positions is the same for all rows of a sequence: committed, or a chain's.
@@ -82,8 +81,6 @@ class Layout {
   }
 
  private:
-  int64_t batch_positions(int64_t row) const { return batch_.positions[row]; }
-
   // Ancestors have lower numbers than their descendants, so bits from low to high go down the path.
   void add_path(int64_t row, int64_t begin, int64_t context) {
     path_starts_[row] = static_cast<int64_t>(paths_.size());
@@ -98,6 +95,8 @@ class Layout {
   static void check(const Batch& b, int64_t blocks, int64_t positions, int64_t vocabulary) {
     require(b.rows >= 1 && b.sequences >= 1, "a pass needs at least one row");
     require(b.row_starts[0] == 0 && b.row_starts[b.sequences] == b.rows, "row starts do not cover the rows");
+    for (int64_t s = 0; s < b.sequences; ++s)
+      require(b.row_starts[s] < b.row_starts[s + 1], "row starts do not ascend: every sequence has rows");
     for (int64_t r = 0; r < b.rows; ++r) {
       require(b.ids[r] >= 0 && b.ids[r] < vocabulary, "a token id lies outside of the vocabulary");
       require(b.positions[r] >= 0 && b.positions[r] < positions, "a position lies outside of the context");
@@ -107,7 +106,7 @@ class Layout {
       require(b.sampled[i] >= 0 && b.sampled[i] < b.rows, "a sampled row does not exist");
     for (int64_t s = 0; s < b.sequences; ++s) {
       const int64_t begin = b.row_starts[s], end = b.row_starts[s + 1], context = b.contexts[s];
-      require(begin < end && context >= 0, "a sequence without rows, or with a negative context");
+      require(context >= 0, "a context is negative");
       require(b.causal[s] || end - begin <= 64, "a tree has more than 64 nodes");
       const int64_t used = (context + end - begin + kPage - 1) / kPage;
       require(used <= b.table_width, "a block table is shorter than its sequence");

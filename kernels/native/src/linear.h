@@ -11,33 +11,24 @@
 
 namespace paceline {
 
-constexpr size_t kPrefetch = 1280;  // bytes ahead: four groups of q4
+constexpr size_t kPrefetch = 1280;          // bytes ahead: four groups of q4
+constexpr size_t kWeightsAtOnce = 384 << 10;  // bytes of weights that stay in the second-level cache between row tiles
 
-template <class Q>
-struct UnpackedGroup {
-  static constexpr int quads = 8;  // of four inputs
-  B w[quads];
+// Integer sums of products of one group, for both halves of a block. Rows take a vector of weights before the next one is
+// unpacked, and an activation is loaded once for both halves: loads, not products, are what there is too little of.
+template <class Q, int Rows>
+struct GroupDots {
+  I sums[Rows][kHalves];
 
-  explicit UnpackedGroup(const uint8_t* p) {
-    if constexpr (Q::bits == 4) {
-      for (int i = 0; i < 4; ++i) {
-        const B packed = load_bytes(p + 64 * i);
-        w[2 * i] = low_nibbles(packed);
-        w[2 * i + 1] = high_nibbles(packed);
-      }
-    } else {
-      for (int i = 0; i < 8; ++i) w[i] = shift_signed(load_bytes(p + 64 * i));
-    }
-  }
-
-  I dot(const Cell& x) const {
-    // Two chains: integers add up the same in any order, and one chain of eight would wait for its own latency.
-    I even = start(x.sum), odd = start_nibbles(0);
-    for (int i = 0; i < quads; i += 2) {
-      even = step(even, w[i], x.quads[i]);
-      odd = step(odd, w[i + 1], x.quads[i + 1]);
-    }
-    return add(even, odd);
+  GroupDots(const uint8_t* p, const Cell* cell) {
+#pragma GCC unroll 8
+    for (int i = 0; i < Rows; ++i) sums[i][0] = sums[i][1] = start(cell[i].sums[0]);
+    add_term<0>(p, cell);
+    // The low term adds to 256 times the high one in the same registers; both stay far below 2^31.
+#pragma GCC unroll 8
+    for (int i = 0; i < Rows; ++i)
+      for (I& sum : sums[i]) sum = add(times_256(sum), start(cell[i].sums[1]));
+    add_term<1>(p, cell);
   }
 
  private:
@@ -45,87 +36,116 @@ struct UnpackedGroup {
     if constexpr (Q::bits == 4) return start_nibbles(sum_x);
     else return start_signed(sum_x);
   }
-  static I step(I acc, B weight, int32_t x) {
-    if constexpr (Q::bits == 4) return dot_nibbles(acc, weight, x);
-    else return dot_signed(acc, weight, x);
-  }
-};
 
-// acc[i] = row r0 + i times the block at p; r0 starts a tile.
-template <int Rows, class Q>
-inline void multiply(Q, const uint8_t* p, const Activations& x, int64_t r0, F* acc) {
-  F total[Rows];
-  for (auto& t : total) t = zero();
-  const Cell* cell = x.tile(r0);
-  const int used = (x.inputs + kGroup - 1) / kGroup;
-  for (int first = 0; first < used; first += Q::groups, p += Q::unit_bytes) {
-    for (size_t line = 0; line < Q::unit_bytes; line += 64) prefetch(p + kPrefetch + line);
-    for (int part = 0; part < Q::groups; ++part, cell += kRowTile) {
-      const UnpackedGroup<Q> group(p + part * Q::group_bytes);
-      const F scale = load_half(reinterpret_cast<const uint16_t*>(p + Q::scale_at(part)));
-      for (int i = 0; i < Rows; ++i)
-        total[i] = fma(mul(to_float(group.dot(cell[i])), scale), set(cell[i].scale), total[i]);
-      if constexpr (Q::minimum) {
-        const F minimum = load_half(reinterpret_cast<const uint16_t*>(p + Q::scale_at(part, 1)));
-        for (int i = 0; i < Rows; ++i) total[i] = fma(minimum, set(cell[i].weighted), total[i]);
+  static I dot(I sum, B weights, Quad x) {
+    if constexpr (Q::bits == 4) return dot_nibbles(sum, weights, x);
+    else return dot_signed(sum, weights, x);
+  }
+
+  template <int Term>
+  void add_term(const uint8_t* p, const Cell* cell) {
+#pragma GCC unroll 8
+    for (int v = 0; v < Q::vectors; ++v) {
+      const B first = load_bytes(p + 64 * v), second = load_bytes(p + Q::half_bytes + 64 * v);
+      if constexpr (Q::bits == 4) {
+        add_quad<Term>(low_nibbles(first), low_nibbles(second), cell, 2 * v);
+        add_quad<Term>(high_nibbles(first), high_nibbles(second), cell, 2 * v + 1);
+      } else {
+        add_quad<Term>(shift_signed(first), shift_signed(second), cell, v);
       }
     }
   }
-  for (int i = 0; i < Rows; ++i) acc[i] = total[i];
+
+  template <int Term>
+  void add_quad(B first, B second, const Cell* cell, int at) {
+#pragma GCC unroll 8
+    for (int i = 0; i < Rows; ++i) {
+      const Quad x = quad(cell[i].quads[Term][at]);
+      sums[i][0] = dot(sums[i][0], first, x);
+      sums[i][1] = dot(sums[i][1], second, x);
+    }
+  }
+};
+
+// What a block gives for some rows, [row][half].
+struct BlockResult {
+  F at[kRowTile][kHalves];
+};
+
+// Rows r0 … r0 + Rows - 1 times the block at p; r0 starts a tile.
+template <int Rows, class Q>
+inline void multiply(Q, const uint8_t* p, const Activations& x, int64_t r0, BlockResult& out) {
+  F total[Rows][kHalves];
+#pragma GCC unroll 8
+  for (int i = 0; i < Rows; ++i) total[i][0] = total[i][1] = zero();
+  const Cell* cell = x.tile(r0);
+  const int used = (x.inputs + kGroup - 1) / kGroup;
+  for (int first = 0; first < used; first += Q::groups, p += Q::unit_bytes) {
+#pragma GCC unroll 16
+    for (size_t line = 0; line < Q::unit_bytes / Q::groups; line += 64) prefetch(p + kPrefetch + line);
+    for (int part = 0; part < Q::groups; ++part, cell += kRowTile) {
+      const GroupDots<Q, Rows> dots(p + part * Q::group_bytes, cell);
+      const uint16_t* scales = reinterpret_cast<const uint16_t*>(p + Q::scales_at);
+      const F scale[kHalves] = {load_half(scales), load_half(scales + kLanes)};
+#pragma GCC unroll 8
+      for (int i = 0; i < Rows; ++i) {
+        const F by = set(cell[i].scale);
+        total[i][0] = fma(mul(to_float(dots.sums[i][0]), scale[0]), by, total[i][0]);
+        total[i][1] = fma(mul(to_float(dots.sums[i][1]), scale[1]), by, total[i][1]);
+      }
+      if constexpr (Q::minimum) {
+        const uint16_t* minimums = reinterpret_cast<const uint16_t*>(p + Q::minimums_at);
+        const F minimum[kHalves] = {load_half(minimums), load_half(minimums + kLanes)};
+#pragma GCC unroll 8
+        for (int i = 0; i < Rows; ++i) {
+          const F by = set(cell[i].weighted);
+          total[i][0] = fma(minimum[0], by, total[i][0]);
+          total[i][1] = fma(minimum[1], by, total[i][1]);
+        }
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < Rows; ++i) out.at[i][0] = total[i][0], out.at[i][1] = total[i][1];
 }
 
 template <int Rows, class T>
-inline void multiply(Floating<T>, const uint8_t* p, const Activations& x, int64_t r0, F* acc) {
+inline void multiply(Floating<T>, const uint8_t* p, const Activations& x, int64_t r0, BlockResult& out) {
   const T* weights = reinterpret_cast<const T*>(p);
   const float* rows[Rows];
-  // Four chains per row, inputs k mod 4: the order is fixed, and the additions do not wait for each other.
-  F total[Rows][4];
+  // Two chains per row and half, even and odd inputs: the order is fixed, and additions wait less for each other.
+  F total[Rows][kHalves][2];
   for (int i = 0; i < Rows; ++i) {
     rows[i] = x.row(r0 + i);
-    for (auto& chain : total[i]) chain = zero();
+    for (auto& half : total[i]) half[0] = half[1] = zero();
   }
-  for (int k = 0; k + 4 <= x.inputs; k += 4) {
-    for (int j = 0; j < 4; ++j) {
-      const F w = load_weights(weights + (k + j) * kLanes);
-      for (int i = 0; i < Rows; ++i) total[i][j] = fma(w, set(rows[i][k + j]), total[i][j]);
+  for (int k = 0; k < x.inputs; k += 2) {
+#pragma GCC unroll 2
+    for (int j = 0; j < 2; ++j) {
+      if (k + j == x.inputs) break;
+      const F first = load_weights(weights + (k + j) * kBlock), second = load_weights(weights + (k + j) * kBlock + kLanes);
+#pragma GCC unroll 8
+      for (int i = 0; i < Rows; ++i) {
+        const F by = set(rows[i][k + j]);
+        total[i][0][j] = fma(first, by, total[i][0][j]);
+        total[i][1][j] = fma(second, by, total[i][1][j]);
+      }
     }
   }
-  for (int k = x.inputs / 4 * 4; k < x.inputs; ++k) {
-    const F w = load_weights(weights + k * kLanes);
-    for (int i = 0; i < Rows; ++i) total[i][k % 4] = fma(w, set(rows[i][k]), total[i][k % 4]);
-  }
-  for (int i = 0; i < Rows; ++i) acc[i] = add(add(total[i][0], total[i][1]), add(total[i][2], total[i][3]));
+  for (int i = 0; i < Rows; ++i)
+    for (int half = 0; half < kHalves; ++half) out.at[i][half] = add(total[i][half][0], total[i][half][1]);
 }
 
+// The same for a number of rows known at run time, at most kRowTile.
 template <class Fmt>
-constexpr int row_tile() {
-  return kRowTile;
-}
-template <>
-constexpr int row_tile<Floating<float>>() { return 4; }
-template <>
-constexpr int row_tile<Floating<Half>>() { return 4; }
-template <>
-constexpr int row_tile<Floating<Bfloat>>() { return 4; }
-
-// The same for a number of rows known at run time, at most row_tile<Fmt>().
-template <class Fmt>
-inline void multiply_rows(Fmt format, int rows, const uint8_t* p, const Activations& x, int64_t r0, F* acc) {
+inline void multiply_rows(Fmt format, int rows, const uint8_t* p, const Activations& x, int64_t r0, BlockResult& out) {
   switch (rows) {
-    case 1: return multiply<1>(format, p, x, r0, acc);
-    case 2: return multiply<2>(format, p, x, r0, acc);
-    case 3: return multiply<3>(format, p, x, r0, acc);
-    case 4: return multiply<4>(format, p, x, r0, acc);
-    default: break;
-  }
-  if constexpr (row_tile<Fmt>() == 8) {
-    switch (rows) {
-      case 5: return multiply<5>(format, p, x, r0, acc);
-      case 6: return multiply<6>(format, p, x, r0, acc);
-      case 7: return multiply<7>(format, p, x, r0, acc);
-      case 8: return multiply<8>(format, p, x, r0, acc);
-      default: break;
-    }
+    case 1: return multiply<1>(format, p, x, r0, out);
+    case 2: return multiply<2>(format, p, x, r0, out);
+    case 3: return multiply<3>(format, p, x, r0, out);
+    case 4: return multiply<4>(format, p, x, r0, out);
+    case 5: return multiply<5>(format, p, x, r0, out);
+    default: return multiply<6>(format, p, x, r0, out);
   }
 }
 
@@ -157,23 +177,30 @@ inline F with_bias(const Weight& w, int64_t column, F value) {
   return add(value, load(lanes));
 }
 
-// Blocks [begin, end) of `rows` rows. With `gate` blocks come in pairs, gate and up: [begin, end) counts pairs.
+// Blocks [begin, end) of `rows` rows.
+//
+// A tile of rows stays in the first-level cache while it meets block after block, and the blocks it meets stay in the
+// second-level cache until the last tile has met them.
 inline void linear_blocks(
     const Weight& w, const Activations& x, int64_t rows, bool gate, const Epilogue& epilogue, int64_t begin, int64_t end) {
+  const int64_t step = std::max<int64_t>(1, kWeightsAtOnce / w.stride);
   with_format(w.format, [&](auto format) {
-    constexpr int tile = row_tile<decltype(format)>();
-    F acc[tile], up[tile];
-    for (int64_t block = begin; block < end; ++block) {
-      for (int64_t r = 0; r < rows; r += tile) {
-        const int count = static_cast<int>(std::min<int64_t>(tile, rows - r));
-        if (gate) {
-          multiply_rows(format, count, w.block(2 * block), x, r, acc);
-          multiply_rows(format, count, w.block(2 * block + 1), x, r, up);
-          for (int i = 0; i < count; ++i) epilogue.put(r + i, block * kLanes, mul(silu(acc[i]), up[i]));
-        } else {
-          multiply_rows(format, count, w.block(block), x, r, acc);
-          for (int i = 0; i < count; ++i)
-            epilogue.put(r + i, block * kLanes, with_bias(w, block * kLanes, acc[i]));
+    BlockResult result;
+    for (int64_t first = begin; first < end; first += step) {
+      for (int64_t r = 0; r < rows; r += kRowTile) {
+        const int count = static_cast<int>(std::min<int64_t>(kRowTile, rows - r));
+        for (int64_t block = first; block < std::min(first + step, end); ++block) {
+          multiply_rows(format, count, w.block(block), x, r, result);
+          for (int i = 0; i < count; ++i) {
+            if (gate) {
+              epilogue.put(r + i, block * kLanes, mul(silu(result.at[i][0]), result.at[i][1]));
+              continue;
+            }
+            for (int half = 0; half < kHalves; ++half) {
+              const int64_t column = block * kBlock + half * kLanes;
+              if (column < epilogue.width) epilogue.put(r + i, column, with_bias(w, column, result.at[i][half]));
+            }
+          }
         }
       }
     }

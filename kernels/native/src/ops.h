@@ -23,12 +23,12 @@ namespace paceline {
 struct Value {  // an activation: [rows, width] float32
   int width;
   bool sampled;  // rows are the sampled ones
-  std::vector<float> data;
+  std::shared_ptr<std::vector<float>> data;  // replaced when it grows: who still looks at the old one keeps it
 };
 
-// Scratch of one thread, kept between passes.
-struct ThreadScratch {
-  Activations activations;
+// Scratch of one thread, kept between passes; on cache lines of its own.
+struct alignas(64) ThreadScratch {
+  ActivationStorage activations;
   Attention::Scratch attention;
 };
 
@@ -37,21 +37,21 @@ struct Pass {
   Pool& pool;
   std::vector<Value>& values;
   std::vector<ThreadScratch> scratch;
-  Activations shared;  // where rows are prepared by all threads together
+  ActivationStorage shared;  // where rows are prepared by all threads together
   std::vector<float> partials;
 
   Pass(Pool& pool, std::vector<Value>& values) : pool(pool), values(values), scratch(pool.threads()) {}
 
   const Batch& batch() const { return layout.batch(); }
   int64_t rows(const Value& v) const { return v.sampled ? batch().sampled_rows : batch().rows; }
-  float* data(int value) { return values[value].data.data(); }
+  float* data(int value) { return values[value].data->data(); }
 };
 
 class Op {
  public:
   virtual ~Op() = default;
-  virtual void begin(Pass&) {}  // on the caller's thread, before the pass starts
-  virtual void run(Pass& pass, int thread) = 0;
+  virtual void begin(Pass&) {}  // on the caller's thread, before the pass starts: the place to grow memory
+  virtual void run(Pass& pass, int thread) noexcept = 0;
 };
 
 struct NormParameters {
@@ -62,7 +62,7 @@ struct NormParameters {
 class EmbedOp : public Op {
  public:
   EmbedOp(std::shared_ptr<Weight> table, int out) : table_(std::move(table)), out_(out) {}
-  void run(Pass& pass, int thread) override {
+  void run(Pass& pass, int thread) noexcept override {
     const Share share(pass.batch().rows, thread, pass.pool.threads());
     for (int64_t r = share.begin; r < share.end; ++r)
       weight_row(*table_, static_cast<int>(pass.batch().ids[r]), pass.data(out_) + r * table_->inputs);
@@ -77,7 +77,7 @@ class EmbedOp : public Op {
 class SelectOp : public Op {
  public:
   SelectOp(int in, int out) : in_(in), out_(out) {}
-  void run(Pass& pass, int thread) override {
+  void run(Pass& pass, int thread) noexcept override {
     const int64_t width = pass.values[in_].width;
     const Share share(pass.batch().sampled_rows, thread, pass.pool.threads());
     for (int64_t i = share.begin; i < share.end; ++i)
@@ -99,24 +99,22 @@ class LinearOp : public Op {
     if (alone(rows)) {
       for (auto& scratch : pass.scratch) scratch.activations.reserve(kAlone, weight_->inputs);
     } else {
-      pass.shared.reserve(static_cast<int>(rows), weight_->inputs);
+      pass.shared.reserve(rows, weight_->inputs);
     }
   }
 
-  void run(Pass& pass, int thread) override {
+  void run(Pass& pass, int thread) noexcept override {
     const int64_t rows = pass.rows(pass.values[in_]);
     const int threads = pass.pool.threads();
-    Activations& x = alone(rows) ? pass.scratch[thread].activations : pass.shared;
     // A few rows are prepared by every thread for itself: cheaper than meeting at a barrier.
+    const Activations x = (alone(rows) ? pass.scratch[thread].activations : pass.shared).rows(weight_->inputs);
     const Share mine = alone(rows) ? Share(rows, 0, 1) : Share(rows, thread, threads);
-    if (alone(rows) || thread == 0) x.reserve(static_cast<int>(rows), weight_->inputs);
-    if (!alone(rows)) pass.pool.barrier();
     for (int64_t r = mine.begin; r < mine.end; ++r) {
       put_row(x, r, pass.data(in_) + r * weight_->inputs, norm_ ? norm_->weight.data() : nullptr, norm_ ? norm_->eps : 0);
       if (weight_->quantised()) quantise_row(x, r);
     }
     if (!alone(rows)) pass.pool.barrier();
-    const Share blocks(gate_ ? weight_->blocks() / 2 : weight_->blocks(), thread, threads);
+    const Share blocks(weight_->blocks(), thread, threads);
     const Epilogue epilogue{pass.data(out_), residual_ < 0 ? nullptr : pass.data(residual_), pass.values[out_].width};
     linear_blocks(*weight_, x, rows, gate_, epilogue, blocks.begin, blocks.end);
     pass.pool.barrier();
@@ -144,7 +142,7 @@ class RopeStoreOp : public Op {
       : qkv_(qkv), layer_(layer), cache_(std::move(cache)), rotation_(std::move(rotation)),
         q_norm_(std::move(q_norm)), k_norm_(std::move(k_norm)) {}
 
-  void run(Pass& pass, int thread) override {
+  void run(Pass& pass, int thread) noexcept override {
     const Batch& b = pass.batch();
     const int d_size = cache_->head_dim, half = d_size / 2, width = pass.values[qkv_].width;
     const int queries = width / d_size - 2 * cache_->heads;
@@ -197,9 +195,10 @@ class AttentionOp : public Op {
                               ? static_cast<size_t>(pass.layout.partials() * query_heads_ * attention_.partial_size())
                               : 0;
     if (pass.partials.size() < wanted) pass.partials.resize(wanted);
+    for (auto& scratch : pass.scratch) attention_.reserve(scratch.attention);
   }
 
-  void run(Pass& pass, int thread) override {
+  void run(Pass& pass, int thread) noexcept override {
     const auto& tasks = pass.layout.tasks();
     const int heads = cache_->heads;
     const int64_t total = static_cast<int64_t>(tasks.size()) * heads, stride = pass.values[qkv_].width;

@@ -78,52 +78,58 @@ inline void round_group(const float* x, int count, int bits, int8_t* q, uint16_t
   }
 }
 
+// Where an output stands in its weight.
+struct Place {
+  int block, half, lane;
+};
+
 template <class Q>
-void write_group(uint8_t* unit, int part, int lane, const GroupValues& values) {
-  uint8_t* p = unit + part * Q::group_bytes;
+void write_group(uint8_t* unit, int part, Place at, const GroupValues& values) {
+  uint8_t* p = unit + part * Q::group_bytes + at.half * Q::half_bytes;
   for (int k = 0; k < kGroup; ++k) {
-    const int quad = k / 4, byte = 4 * lane + k % 4;
+    const int quad = k / 4, byte = 4 * at.lane + k % 4;
     if constexpr (Q::bits == 4) {
       p[64 * (quad / 2) + byte] |= static_cast<uint8_t>(values.q[k] << (quad % 2 ? 4 : 0));
     } else {
       p[64 * quad + byte] = static_cast<uint8_t>(values.q[k]);
     }
   }
-  std::memcpy(unit + Q::scale_at(part) + 2 * lane, &values.scale, 2);
-  if constexpr (Q::minimum) std::memcpy(unit + Q::scale_at(part, 1) + 2 * lane, &values.minimum, 2);
+  const size_t column = 2 * (at.half * kLanes + at.lane);
+  std::memcpy(unit + Q::scales_at + column, &values.scale, 2);
+  if constexpr (Q::minimum) std::memcpy(unit + Q::minimums_at + column, &values.minimum, 2);
 }
 
-// Row `lane` of a zeroed block, from a GGUF row or from float32.
-template <int Bits, int G, int S, bool M>
-void pack_row(Quantised<Bits, G, S, M>, Source source, const uint8_t* row, int inputs, int lane, uint8_t* block) {
-  using Q = Quantised<Bits, G, S, M>;
+// One output of a zeroed block, from a GGUF row or from float32.
+template <int Bits, int G, bool M>
+void pack_row(Quantised<Bits, G, M>, Source source, const uint8_t* row, int inputs, Place at, uint8_t* block) {
+  using Q = Quantised<Bits, G, M>;
   const int groups = (inputs + kGroup - 1) / kGroup;
   if (source != Source::f32) {
     for (int g = 0; g < groups; ++g) {
       GroupValues values;
       read_gguf(source, row, g, values);
-      write_group<Q>(block + g / G * Q::unit_bytes, g % G, lane, values);
+      write_group<Q>(block + g / G * Q::unit_bytes, g % G, at, values);
     }
     return;
   }
-  constexpr int wide = G / S;  // groups that share a scale
   const float* x = reinterpret_cast<const float*>(row);
-  for (int first = 0; first < groups; first += wide) {
-    const int count = std::min(wide * kGroup, inputs - first * kGroup);
-    int8_t q[wide * kGroup] = {};
+  for (int first = 0; first < groups; first += G) {
+    const int count = std::min(G * kGroup, inputs - first * kGroup);
+    int8_t q[G * kGroup] = {};
     GroupValues values;
     round_group(x + first * kGroup, count, Bits, q, values.scale, values.minimum);
-    for (int g = first; g < std::min(first + wide, groups); ++g) {
+    for (int g = first; g < std::min(first + G, groups); ++g) {
       std::memcpy(values.q, q + (g - first) * kGroup, kGroup);
-      write_group<Q>(block + g / G * Q::unit_bytes, g % G, lane, values);
+      write_group<Q>(block + g / G * Q::unit_bytes, g % G, at, values);
     }
   }
 }
 
 template <class T>
-void pack_row(Floating<T>, Source, const uint8_t* row, int inputs, int lane, uint8_t* block) {
+void pack_row(Floating<T>, Source, const uint8_t* row, int inputs, Place at, uint8_t* block) {
   for (int k = 0; k < inputs; ++k)
-    std::memcpy(block + (static_cast<size_t>(k) * kLanes + lane) * sizeof(T), row + k * sizeof(T), sizeof(T));
+    std::memcpy(block + (static_cast<size_t>(k) * kBlock + at.half * kLanes + at.lane) * sizeof(T), row + k * sizeof(T),
+                sizeof(T));
 }
 
 inline bool packs(Format format, Source source) {
@@ -139,34 +145,39 @@ inline bool packs(Format format, Source source) {
   return false;
 }
 
-// Rows [rows, inputs] of a source into lanes of `out`: row i becomes output `first + i * …` of the weight. Blocks stand
-// `step` apart and start at block `offset`: 1 and 0 for a plain weight, 2 and 0 or 1 for gate and up in pairs.
+// Which part of a weight rows are packed into: all of it, or one half of every block of a gated weight.
+enum class Part : int { whole = 0, gates = 1, gated = 2 };
+
+inline Place place(int output, Part part) {
+  if (part == Part::whole) return {output / kBlock, output % kBlock / kLanes, output % kLanes};
+  return {output / kLanes, part == Part::gated, output % kLanes};
+}
+
+// Rows [count, inputs] of a source become outputs first … first + count - 1 of a part of the weight at `out`.
 inline void pack_rows(
-    Format format, Source source, const uint8_t* rows, int count, int inputs, int first, int step, int offset, uint8_t* out) {
+    Format format, Source source, const uint8_t* rows, int count, int inputs, int first, Part part, uint8_t* out) {
   with_format(format, [&](auto f) {
     const size_t stride = block_bytes(f, inputs), row_bytes = source_row_bytes(source, inputs);
     for (int i = 0; i < count; ++i) {
-      const int output = first + i;
-      uint8_t* block = out + static_cast<size_t>(output / kBlock * step + offset) * stride;
-      pack_row(f, source, rows + i * row_bytes, inputs, output % kBlock, block);
+      const Place at = place(first + i, part);
+      pack_row(f, source, rows + i * row_bytes, inputs, at, out + at.block * stride);
     }
     return 0;
   });
 }
 
-template <int Bits, int G, int S, bool M>
-void read_row(Quantised<Bits, G, S, M>, const Weight& w, int output, float* out) {
-  using Q = Quantised<Bits, G, S, M>;
-  const uint8_t* block = w.block(output / kBlock);
-  const int lane = output % kBlock;
+template <int Bits, int G, bool M>
+void read_row(Quantised<Bits, G, M>, const Weight& w, Place at, float* out) {
+  using Q = Quantised<Bits, G, M>;
+  const size_t column = 2 * (at.half * kLanes + at.lane);
   for (int k = 0; k < w.inputs; ++k) {
-    const int g = k / kGroup, part = g % G, quad = k % kGroup / 4;
-    const uint8_t* unit = block + g / G * Q::unit_bytes;
-    const uint8_t* p = unit + part * Q::group_bytes + 4 * lane + k % 4;
-    const float scale = half_to_float(read_half(unit + Q::scale_at(part) + 2 * lane));
+    const int g = k / kGroup, quad = k % kGroup / 4;
+    const uint8_t* unit = w.block(at.block) + g / G * Q::unit_bytes;
+    const uint8_t* p = unit + g % G * Q::group_bytes + at.half * Q::half_bytes + 4 * at.lane + k % 4;
+    const float scale = half_to_float(read_half(unit + Q::scales_at + column));
     if constexpr (Bits == 4) {
       const int q = p[64 * (quad / 2)] >> (quad % 2 ? 4 : 0) & 15;
-      out[k] = std::fma(scale, static_cast<float>(q), half_to_float(read_half(unit + Q::scale_at(part, 1) + 2 * lane)));
+      out[k] = std::fma(scale, static_cast<float>(q), half_to_float(read_half(unit + Q::minimums_at + column)));
     } else {
       out[k] = scale * static_cast<float>(static_cast<int8_t>(p[64 * quad]));
     }
@@ -174,19 +185,19 @@ void read_row(Quantised<Bits, G, S, M>, const Weight& w, int output, float* out)
 }
 
 template <class T>
-void read_row(Floating<T>, const Weight& w, int output, float* out) {
-  const T* block = reinterpret_cast<const T*>(w.block(output / kBlock));
+void read_row(Floating<T>, const Weight& w, Place at, float* out) {
+  const T* block = reinterpret_cast<const T*>(w.block(at.block)) + at.half * kLanes;
   for (int k = 0; k < w.inputs; ++k) {
     float lanes[kLanes];
-    store(lanes, load_weights(block + static_cast<size_t>(k) * kLanes));
-    out[k] = lanes[output % kBlock];
+    store(lanes, load_weights(block + static_cast<size_t>(k) * kBlock));
+    out[k] = lanes[at.lane];
   }
 }
 
 // Output row `output` of a packed weight as float32 [inputs]: an embedding, or a check.
 inline void weight_row(const Weight& w, int output, float* out) {
   with_format(w.format, [&](auto f) {
-    read_row(f, w, output, out);
+    read_row(f, w, place(output, Part::whole), out);
     return 0;
   });
 }

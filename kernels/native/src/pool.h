@@ -1,10 +1,10 @@
 // A few threads that work on one pass together: they spin between its ops, and park when there is nothing to do.
 #pragma once
 
-#include <pthread.h>
 #include <sched.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -18,27 +18,26 @@ namespace paceline {
 
 class Pool {
  public:
+  // Throws std::system_error where a thread cannot be started.
   explicit Pool(int threads) : threads_(threads) {
-    for (int t = 1; t < threads; ++t) workers_.emplace_back([this, t] { work(t); });
-  }
-
-  ~Pool() {
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      stopping_ = true;
-      epoch_.fetch_add(1, std::memory_order_release);
+    try {
+      for (int t = 1; t < threads; ++t) workers_.emplace_back([this, t] { work(t); });
+    } catch (...) {
+      stop();
+      throw;
     }
-    wake_.notify_all();
-    for (auto& worker : workers_) worker.join();
   }
+  ~Pool() { stop(); }
 
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
   int threads() const { return threads_; }
 
-  // Calls body(t) once for each thread t and returns when all are done; the caller is thread 0.
+  // Calls body(t) once for each thread t and returns when all are done; the caller is thread 0. The body must not throw.
+  // A second caller waits for the first.
   void run(const std::function<void(int)>& body) {
+    std::lock_guard<std::mutex> alone(running_);
     if (threads_ == 1) return body(0);
     body_ = &body;
     done_.store(0, std::memory_order_relaxed);
@@ -47,7 +46,7 @@ class Pool {
       std::lock_guard<std::mutex> lock(mutex_);
       epoch_.fetch_add(1, std::memory_order_release);
     }
-    if (parked_.load(std::memory_order_acquire) > 0) wake_.notify_all();
+    wake_.notify_all();  // without a sleeper this is no system call
     body(0);
     spin_until([&] { return done_.load(std::memory_order_acquire) == threads_ - 1; });
   }
@@ -66,27 +65,39 @@ class Pool {
 
  private:
   // Long enough to bridge the host's work between two steps, short enough that an idle server is idle.
-  static constexpr int kSpinsBeforePark = 40000;
+  static constexpr std::chrono::microseconds kSpinBeforePark{1500};
   static constexpr int kSpinsBeforeYield = 4000;
+
+  void stop() {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      stopping_ = true;
+      epoch_.fetch_add(1, std::memory_order_release);
+    }
+    wake_.notify_all();
+    for (auto& worker : workers_) worker.join();
+    workers_.clear();
+  }
 
   template <class Done>
   void spin_until(Done&& done) {
-    for (int spins = 0; !done(); ++spins) {
+    for (int spins = 0; !done();) {
       pause();
-      if (spins >= kSpinsBeforeYield) sched_yield();  // more threads than cores: let the others get there
+      if (spins < kSpinsBeforeYield) ++spins;
+      else sched_yield();  // more threads than cores: let the others get there
     }
   }
 
   void work(int thread) {
     uint32_t seen = 0;
     while (true) {
-      int spins = 0;
-      while (epoch_.load(std::memory_order_acquire) == seen && ++spins < kSpinsBeforePark) pause();
-      if (epoch_.load(std::memory_order_acquire) == seen) {
-        std::unique_lock<std::mutex> lock(mutex_);
-        parked_.fetch_add(1, std::memory_order_release);
-        wake_.wait(lock, [&] { return epoch_.load(std::memory_order_acquire) != seen; });
-        parked_.fetch_sub(1, std::memory_order_release);
+      const auto idle_since = std::chrono::steady_clock::now();
+      for (int spins = 1; epoch_.load(std::memory_order_acquire) == seen; ++spins) {
+        pause();
+        if (spins % 64 == 0 && std::chrono::steady_clock::now() - idle_since > kSpinBeforePark) {
+          std::unique_lock<std::mutex> lock(mutex_);
+          wake_.wait(lock, [&] { return epoch_.load(std::memory_order_acquire) != seen; });
+        }
       }
       ++seen;
       if (stopping_) return;
@@ -99,13 +110,12 @@ class Pool {
   std::vector<std::thread> workers_;
   const std::function<void(int)>* body_ = nullptr;
   bool stopping_ = false;
-  std::mutex mutex_;
+  std::mutex mutex_, running_;
   std::condition_variable wake_;
   alignas(64) std::atomic<uint32_t> epoch_{0};
   alignas(64) std::atomic<int> done_{0};
   alignas(64) std::atomic<int> arrived_{0};
   alignas(64) std::atomic<uint32_t> generation_{0};
-  alignas(64) std::atomic<int> parked_{0};
 };
 
 // The part of `total` units that falls to thread t of n: contiguous, sizes differ by at most one.

@@ -4,10 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <exception>
 #include <memory>
-#include <stdexcept>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -26,10 +23,12 @@ class Program {
   void limit_blocks(int64_t size) { blocks_ = std::min(blocks_, size); }
 
   int value(int width, bool sampled) {
-    values_.push_back({width, sampled, {}});
+    require(width >= 1, "a value has at least one column");
+    values_.push_back({width, sampled, std::make_shared<std::vector<float>>()});
     return static_cast<int>(values_.size()) - 1;
   }
-  int width(int value) const { return values_.at(value).width; }
+  int width(int value) const { return at(value).width; }
+  bool sampled(int value) const { return at(value).sampled; }
 
   template <class T, class... Args>
   void add(Args&&... args) {
@@ -42,7 +41,7 @@ class Program {
     pass_.layout.build(batch, blocks_, positions_, vocabulary_);
     for (auto& v : values_) {
       const size_t wanted = static_cast<size_t>(pass_.rows(v)) * v.width;
-      if (v.data.size() < wanted) v.data.resize(wanted);
+      if (v.data->size() < wanted) v.data = std::make_shared<std::vector<float>>(wanted);
     }
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < repeats; ++i) {
@@ -54,10 +53,19 @@ class Program {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / repeats;
   }
 
-  const float* result(int value) const { return values_.at(value).data.data(); }
-  float* data(int value) { return values_.at(value).data.data(); }
+  // The memory of a value, as the last run left it: at least `rows` rows.
+  std::shared_ptr<std::vector<float>> data(int value, int64_t rows) const {
+    const Value& v = at(value);
+    require(rows >= 0 && rows <= static_cast<int64_t>(v.data->size()) / v.width, "the value has no such rows");
+    return v.data;
+  }
 
  private:
+  const Value& at(int value) const {
+    require(value >= 0 && value < static_cast<int>(values_.size()), "the program has no such value");
+    return values_[value];
+  }
+
   static constexpr int64_t kUnlimited = int64_t{1} << 40;
 
   std::shared_ptr<Pool> pool_;

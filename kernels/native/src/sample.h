@@ -16,7 +16,7 @@ namespace paceline {
 struct Draw {
   uint64_t seed;
   uint64_t position;
-  float temperature;  // 0 is argmax
+  double temperature;  // 0 is argmax
   int64_t top_k;
   double top_p, min_p;
 };
@@ -43,14 +43,15 @@ inline float gumbel(uint64_t position, int64_t token, uint64_t seed) {
 // No noise exceeds 17.33: a token further than that below another one cannot win.
 constexpr float kNoiseCeiling = 17.4f;
 // A lower temperature would overflow; at this one no noise changes the choice any more.
-constexpr float kColdest = 1e-20f;
+constexpr double kColdest = 1e-20;
 
-inline int64_t argmax(const float* x, int64_t n) {  // the first of equal values
+inline int64_t argmax(const float* x, int64_t n) {  // the first of equal values; NaN counts as nothing
   F high = set(-std::numeric_limits<float>::infinity());
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) high = max(high, load(x + i));
+  for (; i + kLanes <= n; i += kLanes) high = max(load(x + i), high);  // x86: of a NaN and b, the second
   float best = max_lane(high);
-  for (; i < n; ++i) best = std::max(best, x[i]);
+  for (; i < n; ++i)
+    if (x[i] > best) best = x[i];
   for (i = 0; i < n; ++i)
     if (x[i] == best) return i;
   return 0;  // nothing but NaN
@@ -85,7 +86,7 @@ inline std::vector<int64_t> nucleus(const std::vector<float>& scaled, const Draw
   }
   if (draw.min_p > 0) {
     const float largest = scaled[*std::min_element(ids.begin(), ids.end(), likelier)];
-    const float floor = largest + static_cast<float>(std::log(draw.min_p));
+    const double floor = largest + std::log(draw.min_p);
     ids.erase(std::remove_if(ids.begin(), ids.end(), [&](int64_t id) { return scaled[id] < floor; }), ids.end());
   }
   std::sort(ids.begin(), ids.end());
@@ -95,9 +96,12 @@ inline std::vector<int64_t> nucleus(const std::vector<float>& scaled, const Draw
 inline int64_t sample_row(const float* logits, int64_t n, const Draw& draw, std::vector<float>& scaled) {
   const int64_t best = argmax(logits, n);
   if (draw.temperature <= 0) return best;
-  const float temperature = std::max(draw.temperature, kColdest);
+  const auto temperature = static_cast<float>(std::max(draw.temperature, kColdest));
   scaled.resize(n);
-  for (int64_t i = 0; i < n; ++i) scaled[i] = logits[i] / temperature;
+  for (int64_t i = 0; i < n; ++i) {
+    const float value = logits[i] / temperature;
+    scaled[i] = value == value ? value : -std::numeric_limits<float>::infinity();  // NaN has no place in an order
+  }
   const float floor = scaled[best] + gumbel(draw.position, best, draw.seed) - kNoiseCeiling;
   int64_t winner = best;
   float highest = -std::numeric_limits<float>::infinity();

@@ -94,21 +94,18 @@ inline B high_nibbles(B x) { return low_nibbles({_mm256_srli_epi16(x.a, 4), _mm2
 inline __m256i dot4(__m256i acc, __m256i u, __m256i s) {  // pairs stay below 2^15: |u| <= 128, |s| <= 127
   return _mm256_add_epi32(acc, _mm256_madd_epi16(_mm256_maddubs_epi16(u, s), _mm256_set1_epi16(1)));
 }
-inline I dot_nibbles(I acc, B w, int32_t x) {
-  const __m256i s = _mm256_set1_epi32(x);
-  return {dot4(acc.a, w.a, s), dot4(acc.b, w.b, s)};
-}
+using Quad = __m256i;
+inline Quad quad(int32_t x) { return _mm256_set1_epi32(x); }
+inline I dot_nibbles(I acc, B w, Quad x) { return {dot4(acc.a, w.a, x), dot4(acc.b, w.b, x)}; }
 inline I start_nibbles(int32_t) { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
 inline I start_signed(int32_t) { return start_nibbles(0); }
 inline B shift_signed(B w) { return w; }
 inline __m256i dot4_signed(__m256i acc, __m256i w, __m256i s) {
   return dot4(acc, _mm256_abs_epi8(w), _mm256_sign_epi8(s, w));
 }
-inline I dot_signed(I acc, B w, int32_t x) {
-  const __m256i s = _mm256_set1_epi32(x);
-  return {dot4_signed(acc.a, w.a, s), dot4_signed(acc.b, w.b, s)};
-}
+inline I dot_signed(I acc, B w, Quad x) { return {dot4_signed(acc.a, w.a, x), dot4_signed(acc.b, w.b, x)}; }
 inline I add(I x, I y) { return {_mm256_add_epi32(x.a, y.a), _mm256_add_epi32(x.b, y.b)}; }
+inline I times_256(I x) { return {_mm256_slli_epi32(x.a, 8), _mm256_slli_epi32(x.b, 8)}; }
 inline void prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0); }
 inline void pause() { _mm_pause(); }
 

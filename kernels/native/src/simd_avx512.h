@@ -50,13 +50,16 @@ inline B load_bytes(const uint8_t* p) { return _mm512_loadu_si512(p); }
 inline B low_nibbles(B a) { return _mm512_and_si512(a, _mm512_set1_epi8(15)); }
 inline B high_nibbles(B a) { return _mm512_and_si512(_mm512_srli_epi16(a, 4), _mm512_set1_epi8(15)); }
 // dot_*: lane l of the result is acc[l] + the four products of w's bytes of lane l with x's four signed bytes.
-inline I dot_nibbles(I acc, B w, int32_t x) { return _mm512_dpbusd_epi32(acc, w, _mm512_set1_epi32(x)); }
+using Quad = __m512i;
+inline Quad quad(int32_t x) { return _mm512_set1_epi32(x); }
+inline I dot_nibbles(I acc, B w, Quad x) { return _mm512_dpbusd_epi32(acc, w, x); }
 // The instruction wants unsigned weights: they are shifted by 128, and what that adds is taken off at the start.
 inline I start_nibbles(int32_t) { return _mm512_setzero_si512(); }
 inline I start_signed(int32_t sum_x) { return _mm512_set1_epi32(-128 * sum_x); }
 inline B shift_signed(B w) { return _mm512_xor_si512(w, _mm512_set1_epi8(static_cast<char>(0x80))); }
-inline I dot_signed(I acc, B w, int32_t x) { return _mm512_dpbusd_epi32(acc, w, _mm512_set1_epi32(x)); }
+inline I dot_signed(I acc, B w, Quad x) { return _mm512_dpbusd_epi32(acc, w, x); }
 inline I add(I a, I b) { return _mm512_add_epi32(a, b); }
+inline I times_256(I a) { return _mm512_slli_epi32(a, 8); }
 inline void prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0); }
 inline void pause() { _mm_pause(); }
 

@@ -37,8 +37,9 @@ inline F fma(const F& a, const F& b, const F& c) {
   return add(mul(a, b), c);
 #endif
 }
-inline F max(const F& a, const F& b) { return lanes<F>([&](int i) { return std::max(a.v[i], b.v[i]); }); }
-inline F min(const F& a, const F& b) { return lanes<F>([&](int i) { return std::min(a.v[i], b.v[i]); }); }
+// The second where one is NaN: what x86 does.
+inline F max(const F& a, const F& b) { return lanes<F>([&](int i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; }); }
+inline F min(const F& a, const F& b) { return lanes<F>([&](int i) { return a.v[i] < b.v[i] ? a.v[i] : b.v[i]; }); }
 inline F abs(const F& a) { return lanes<F>([&](int i) { return std::fabs(a.v[i]); }); }
 inline float sum(F a) {
   for (int width = kLanes / 2; width; width /= 2)
@@ -89,8 +90,10 @@ inline B high_nibbles(B a) {
   for (auto& byte : a.v) byte >>= 4;
   return a;
 }
+using Quad = int32_t;
+inline Quad quad(int32_t x) { return x; }
 template <class Byte>
-inline I dot_bytes(const I& acc, const B& w, int32_t x) {
+inline I dot_bytes(const I& acc, const B& w, Quad x) {
   int8_t s[4];
   std::memcpy(s, &x, sizeof s);
   return lanes<I>([&](int i) {
@@ -99,12 +102,13 @@ inline I dot_bytes(const I& acc, const B& w, int32_t x) {
     return total;
   });
 }
-inline I dot_nibbles(const I& acc, const B& w, int32_t x) { return dot_bytes<uint8_t>(acc, w, x); }
-inline I dot_signed(const I& acc, const B& w, int32_t x) { return dot_bytes<int8_t>(acc, w, x); }
+inline I dot_nibbles(const I& acc, const B& w, Quad x) { return dot_bytes<uint8_t>(acc, w, x); }
+inline I dot_signed(const I& acc, const B& w, Quad x) { return dot_bytes<int8_t>(acc, w, x); }
 inline I start_nibbles(int32_t) { return lanes<I>([](int) { return 0; }); }
 inline I start_signed(int32_t) { return start_nibbles(0); }
 inline B shift_signed(const B& w) { return w; }
 inline I add(const I& a, const I& b) { return lanes<I>([&](int i) { return a.v[i] + b.v[i]; }); }
+inline I times_256(const I& a) { return lanes<I>([&](int i) { return a.v[i] * 256; }); }
 inline void prefetch(const void* p) { __builtin_prefetch(p); }
 inline void pause() {
 #if defined(__x86_64__)

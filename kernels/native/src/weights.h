@@ -1,10 +1,11 @@
-// Packed weights: blocks of sixteen output rows, so that lane l of every vector belongs to output l of its block.
+// Packed weights: blocks of 32 output rows in two halves, so that lane l of a vector belongs to output l of its half. Two
+// halves share each activation that is loaded; in a gated weight the first half is gates, the second what they gate.
 //
-// Quantised formats go by groups of 32 inputs. One group of one block:
+// Quantised formats go by groups of 32 inputs. One group of one half:
 //   q4: 4 vectors of nibbles; vector i holds inputs 8i … 8i+3 in the low and 8i+4 … 8i+7 in the high nibbles
 //   q8: 8 vectors of signed bytes; vector i holds inputs 4i … 4i+3
 // (byte 4l + j of a vector belongs to output l and input j of its four). Groups are followed by their scales, and for
-// q4 minimums, sixteen halves each: weight = scale * q + minimum. A unit is the smallest repeating piece; units are
+// q4 minimums, a half for each output: weight = scale * q + minimum. A unit is the smallest repeating piece; units are
 // multiples of 64 bytes, so that vectors never straddle cache lines.
 #pragma once
 
@@ -17,37 +18,33 @@
 
 namespace paceline {
 
-constexpr int kGroup = 32;   // inputs that share one activation scale
-constexpr int kBlock = kLanes;  // outputs of a block
+constexpr int kGroup = 32;      // inputs that share one activation scale
+constexpr int kHalves = 2;      // of a block
+constexpr int kBlock = kHalves * kLanes;  // outputs
 
 enum class Format : int { q4 = 0, q4_128 = 1, q8 = 2, q8_128 = 3, f32 = 4, f16 = 5, bf16 = 6 };
 
-template <int Bits, int Groups, int Scales, bool Minimum>
+template <int Bits, int Groups, bool Minimum>
 struct Quantised {
   static constexpr int bits = Bits;
-  static constexpr int groups = Groups;  // of 32 inputs, in one unit
-  static constexpr int scales = Scales;  // in one unit
+  static constexpr int groups = Groups;  // of 32 inputs, that share a scale: one unit
   static constexpr bool minimum = Minimum;
-  static constexpr int vectors = Bits;  // per group: 16 * 32 * Bits / 8 / 64
-  static constexpr size_t group_bytes = 64 * vectors;
-  static constexpr size_t scale_bytes = 2 * kLanes;
+  static constexpr int vectors = Bits;  // per group and half: 16 * 32 * Bits / 8 / 64
+  static constexpr size_t half_bytes = 64 * vectors;
+  static constexpr size_t group_bytes = kHalves * half_bytes;
   static constexpr size_t scales_at = Groups * group_bytes;
-  static constexpr size_t unit_bytes = (scales_at + scale_bytes * Scales * (Minimum ? 2 : 1) + 63) / 64 * 64;
-  // Where the scale (and with `which` 1, the minimum) of a unit's group lies.
-  static constexpr size_t scale_at(int group, int which = 0) {
-    return scales_at + scale_bytes * (which * Scales + group * Scales / Groups);
-  }
+  static constexpr size_t minimums_at = scales_at + 2 * kBlock;
+  static constexpr size_t unit_bytes = scales_at + 2 * kBlock * (Minimum ? 2 : 1);
 };
 
-using Q4 = Quantised<4, 1, 1, true>;
-using Q4Wide = Quantised<4, 4, 1, true>;
-using Q8 = Quantised<8, 2, 2, false>;
-using Q8Wide = Quantised<8, 4, 1, false>;
+using Q4 = Quantised<4, 1, true>;
+using Q4Wide = Quantised<4, 4, true>;
+using Q8 = Quantised<8, 1, false>;
+using Q8Wide = Quantised<8, 4, false>;
 
 template <class T>
-struct Floating {  // [inputs][16]
-  using type = T;
-  static constexpr size_t row_bytes = sizeof(T) * kLanes;
+struct Floating {  // [inputs][32]
+  static constexpr size_t row_bytes = sizeof(T) * kBlock;
 };
 struct Half { uint16_t bits; };
 struct Bfloat { uint16_t bits; };
@@ -70,10 +67,10 @@ auto with_format(Format format, Fn&& fn) {
   throw std::invalid_argument("unknown weight format " + std::to_string(static_cast<int>(format)));
 }
 
-template <int Bits, int G, int S, bool M>
-size_t block_bytes(Quantised<Bits, G, S, M>, int inputs) {
+template <int Bits, int G, bool M>
+size_t block_bytes(Quantised<Bits, G, M>, int inputs) {
   const int groups = (inputs + kGroup - 1) / kGroup;
-  return static_cast<size_t>((groups + G - 1) / G) * Quantised<Bits, G, S, M>::unit_bytes;
+  return static_cast<size_t>((groups + G - 1) / G) * Quantised<Bits, G, M>::unit_bytes;
 }
 template <class T>
 size_t block_bytes(Floating<T>, int inputs) {

@@ -1,4 +1,4 @@
-"""Errors as HTTP answers: one JSON shape for every status, the one that OpenAI clients parse."""
+"""Refusals as clients get them, in HTTP answers and error events: the one JSON shape that OpenAI clients parse."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from paceline.engine.errors import OverloadedError, RequestError
+from paceline.engine.errors import OverloadedError, PacelineError, RequestError
 
 from .fields import JsonObject
 
 RETRY_AFTER_S = "1"
 
 
-class ApiError(Exception):
+class ApiError(PacelineError):
     """An answer other than success, with its status."""
 
     def __init__(

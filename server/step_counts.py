@@ -15,7 +15,7 @@ class StepCounts:
     def add(self, piece: Piece) -> None:
         self._drafted += piece.drafted
         self._accepted += piece.accepted
-        self._emitted += piece.emitted
+        self._emitted += len(piece.tokens)
 
     @property
     def pending(self) -> bool:

@@ -5,7 +5,7 @@ import pytest
 from starlette.exceptions import HTTPException
 
 from paceline.engine.errors import OverloadedError, RequestError
-from paceline.server.errors_http import ApiError, as_api_error, not_supported
+from paceline.server.api_errors import ApiError, as_api_error, not_supported
 
 
 @pytest.mark.parametrize(

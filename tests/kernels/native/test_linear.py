@@ -1,0 +1,130 @@
+"""`linear` in every weight format against float64, and its bits against its own with other rows and threads."""
+
+from __future__ import annotations
+
+import itertools
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from native_ops import FLOATING, FORMATS, QUANTISED, Floats, linear, pack, rms_normed, rounded_rows, unpacked
+
+SHAPES = [(1, 32, 16), (2, 33, 6), (3, 96, 7), (5, 80, 24), (9, 7, 2), (17, 64, 192), (64, 129, 33), (130, 161, 40)]
+EXTRAS = list(itertools.product((False, True), repeat=3))  # norm, residual, gate
+
+
+def silu(x: Floats) -> Any:
+    return x / (1 + np.exp(-x))
+
+
+def expected(x: Any, weight: Floats, bias: Floats | None, residual: Floats | None, gate: bool) -> Any:
+    """The contract in float64; x is normalised and rounded already."""
+    y = x.astype(np.float64) @ weight.astype(np.float64).T
+    if bias is not None:
+        y = y + bias
+    if gate:
+        y = silu(y[:, : y.shape[1] // 2]) * y[:, y.shape[1] // 2 :]
+    return y if residual is None else y + residual
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_equals_float64_of_the_rounded_values(module: ModuleType, pools: dict[int, Any], fmt: str) -> None:
+    """Nothing is lost but what the formats round: with rounded operands the result is float64's."""
+    random = np.random.default_rng(3)
+    for index, ((rows, inputs, outputs), (normed, summed, gated)) in enumerate(itertools.product(SHAPES, EXTRAS)):
+        x, matrix = random.standard_normal((rows, inputs), np.float32), random.standard_normal((outputs, inputs))
+        if gated and outputs % 2:
+            matrix = matrix[:-1]
+        tensor = torch.from_numpy(matrix / inputs**0.5).float()
+        biased = index % 2 == 0 and not gated
+        bias = torch.randn(len(matrix)) if biased else None
+        norm = random.random(inputs, np.float32) + 0.5 if normed else None
+        width = len(matrix) // 2 if gated else len(matrix)
+        residual = random.standard_normal((rows, width), np.float32) if summed else None
+        weight = pack(module, tensor, fmt, bias, gate=gated)
+        assert (weight.inputs, weight.width) == (inputs, width)
+
+        y = linear(module, pools[1 + index % 3], x, weight, norm=norm, eps=1e-5, residual=residual, gate=gated)
+
+        read = x if norm is None else rms_normed(x, norm, 1e-5)
+        seen = rounded_rows(read) if fmt in QUANTISED else read
+        want = expected(
+            seen, unpacked(module, weight, gate=gated), None if bias is None else bias.numpy(), residual, gated
+        )
+        # After a norm the last bit of a row may differ from ours, and what lies at a half is then rounded the other
+        # way: once in a while, a step of one input.
+        step = 3e-4 * np.abs(tensor.numpy()).max() if fmt in QUANTISED and normed else 0.0
+        context = f"{(rows, inputs, outputs)}, norm, residual, gate = {normed, summed, gated}"
+        np.testing.assert_allclose(y, want, rtol=2e-5, atol=3e-5 + step * (4 if gated else 1), err_msg=context)
+        if step:
+            assert np.median(np.abs(y - want)) < 1e-5 * (1 + np.abs(want).max()), context
+
+
+TOLERANCE = {"q4": 0.16, "q4_128": 0.22, "q8": 0.02, "q8_128": 0.02, "f32": 1e-5, "f16": 1e-3, "bf16": 8e-3}
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_is_near_float64_of_the_given_values(module: ModuleType, pool: Any, fmt: str) -> None:
+    """Relative to the size of the result, over a whole product: formats differ by orders of magnitude."""
+    random = np.random.default_rng(4)
+    x, matrix = random.standard_normal((16, 576), np.float32), random.standard_normal((200, 576), np.float32)
+    weight = pack(module, torch.from_numpy(matrix), fmt)
+    y, want = linear(module, pool, x, weight), x.astype(np.float64) @ matrix.T.astype(np.float64)
+    error = np.sqrt(((y - want) ** 2).mean() / (want**2).mean())
+    assert error < TOLERANCE[fmt]
+    assert fmt in FLOATING or error > TOLERANCE[fmt] / 8, "a tolerance that says nothing"
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_a_row_has_the_same_bits_beside_any_others_and_on_any_threads(
+    module: ModuleType, pools: dict[int, Any], fmt: str
+) -> None:
+    """Whatever the rows' tile and place in it, and at two places of the batch."""
+    random = np.random.default_rng(5)
+    inputs, outputs, most = 161, 90, 130
+    x = random.standard_normal((most, inputs), np.float32)
+    residual = random.standard_normal((most, outputs), np.float32)
+    matrix = torch.from_numpy(random.standard_normal((outputs, inputs), np.float32))
+    norm = random.random(inputs, np.float32)
+    for gated in (False, True):
+        weight = pack(module, torch.cat((matrix, -matrix)) if gated else matrix, fmt, gate=gated)
+        whole = linear(module, pools[1], x, weight, norm=norm, eps=1e-6, residual=residual, gate=gated)
+        assert np.isfinite(whole).all()
+        for rows in (*range(1, 20), 23, 24, 25, 31, 32, 33, 63, 64, 65, 100, 127, 128, 129, most):
+            first = (most - rows) * (rows % 2)
+            part = slice(first, first + rows)
+            y = linear(
+                module, pools[1 + rows % 3], x[part], weight, norm=norm, eps=1e-6, residual=residual[part], gate=gated
+            )
+            assert np.array_equal(y, whole[part]), f"{rows} rows, gate {gated}"
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_extreme_rows(module: ModuleType, pool: Any, fmt: str) -> None:
+    """Zeros, one large value among small ones, and magnitudes far from one."""
+    inputs = 70
+    rows = np.zeros((6, inputs), np.float32)
+    rows[1] = 1e-30
+    rows[2] = 1e30
+    rows[3, 5] = 1000.0
+    rows[4] = np.linspace(-1, 1, inputs, dtype=np.float32)
+    rows[5, ::7] = -3.0
+    weight = pack(module, torch.linspace(-2, 2, 5 * inputs).view(5, inputs), fmt)
+    y = linear(module, pool, rows, weight)
+    want = expected(rounded_rows(rows) if fmt in QUANTISED else rows, unpacked(module, weight), None, None, False)
+    assert not y[0].any()
+    scale = np.abs(want).max(axis=1, keepdims=True) + 1e-37
+    np.testing.assert_allclose(y / scale, want / scale, atol=2e-5)
+
+
+def test_gating_survives_large_gates(module: ModuleType, pool: Any) -> None:
+    """silu is 0 far below zero and the identity far above; nothing overflows on the way."""
+    gates = np.array([-1e4, -200.0, -88.0, -20.0, -1.0, 0.0, 1.0, 20.0, 88.0, 200.0, 1e4], np.float32)
+    matrix = torch.from_numpy(np.stack([gates, np.ones_like(gates)], 1).reshape(-1, 2)[:, :1])
+    both = torch.cat((matrix, torch.ones_like(matrix)))
+    y = linear(module, pool, np.ones((1, 1), np.float32), pack(module, both, gate=True), gate=True)
+    with np.errstate(over="ignore"):
+        want = silu(gates.astype(np.float64))
+    np.testing.assert_allclose(y[0], want, rtol=1e-6, atol=1e-30)

@@ -1,0 +1,125 @@
+"""The table of native ops, and programs on several threads."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import threading
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from native_ops import Program, pack, rows_only
+
+from paceline.kernels.backend import BackendError, Options, load
+from paceline.kernels.kv_cache import CacheShape
+from paceline.kernels.native.ops import physical_cores
+from paceline.kernels.sample import Draw
+
+CPU = torch.device("cpu")
+
+
+def test_the_table_is_native_and_complete() -> None:
+    ops = load("native", Options(threads=1))
+    assert ops.name == "native"
+    assert all(callable(getattr(ops, field.name)) for field in dataclasses.fields(ops) if field.name != "name")
+
+
+def test_unknown_formats_are_refused_with_the_choices() -> None:
+    with pytest.raises(BackendError, match=r"weight format 'q3'; choose one of stored, q4, .*f32\.$"):
+        load("native", Options(weights="q3"))
+    with pytest.raises(BackendError, match=r"cache format 'f8'; choose one of f16, int8\.$"):
+        load("native", Options(kv="f8"))
+
+
+@pytest.mark.parametrize("head_dim", [8, 24, 72, 100])
+def test_a_head_size_that_does_not_fit_is_refused(head_dim: int) -> None:
+    ops = load("native", Options(threads=1))
+    with pytest.raises(BackendError, match=rf"multiple of 16, this model's is {head_dim}; use --backend reference\.$"):
+        ops.allocate(CacheShape(1, 1, head_dim, torch.float32, CPU), 1)
+
+
+@pytest.mark.parametrize("kv", ["f16", "int8"])
+@pytest.mark.parametrize("head_dim", [16, 64, 80])
+def test_a_block_takes_what_its_elements_take(kv: str, head_dim: int) -> None:
+    """Two sides of sixteen slots: two bytes an element, or one and a scale for each slot and head."""
+    ops = load("native", Options(threads=1, kv=kv))
+    slot = head_dim * 2 if kv == "f16" else head_dim + 4
+    assert ops.block_bytes(CacheShape(3, 2, head_dim, torch.float32, CPU)) == 3 * 2 * 2 * 16 * slot
+
+
+def test_cores_are_counted_within_what_the_process_may_use() -> None:
+
+    assert 1 <= physical_cores() <= len(os.sched_getaffinity(0))
+
+
+def test_sampling_takes_any_float_rows() -> None:
+    """Half-precision and strided logits, as a backend of another dtype or a slice of rows would give them."""
+    ops = load("native", Options(threads=1))
+    logits = torch.arange(12.0).view(3, 4).T  # not contiguous
+    assert ops.sample(logits, [Draw(0, 0, 0.0)] * 4) == [2] * 4
+    assert ops.sample(logits.bfloat16(), [Draw(0, 0, 0.0)] * 4) == [2] * 4
+    assert ops.sample(torch.zeros(0, 4), []) == []
+
+
+def test_threads_of_a_pool_wait_for_each_other_and_can_be_many(module: ModuleType) -> None:
+    """More threads than rows, than blocks and than cores; pools made and dropped; two programs of one pool in turn."""
+    x = np.random.default_rng(1).standard_normal((7, 48), np.float32)
+    matrix = torch.from_numpy(np.random.default_rng(2).standard_normal((48, 48), np.float32)) / 48**0.5
+    results = []
+    for threads in (1, 2, 3, 5):
+        pool = module.Pool(threads)
+        assert pool.threads == threads
+        weight = pack(module, matrix, "q8")
+        programs = []
+        for _ in range(2):
+            program = Program(module, pool)
+            value = program.feed(x)
+            for _ in range(12):
+                value = program.linear(value, weight, residual=value)
+            programs.append((program, value))
+        for rows in (7, 1, 4, 5, 7):
+            for program, value in programs:
+                program.run(rows_only(rows))
+                results.append(program.read(value, rows)[0])
+    assert all(np.array_equal(result, results[0]) for result in results)
+
+
+def test_two_programs_of_one_pool_may_run_at_once(module: ModuleType) -> None:
+    """The interpreter's lock is released during a run: the pool serves one caller after the other."""
+    pool = module.Pool(3)
+    x = np.random.default_rng(3).standard_normal((40, 32), np.float32)
+    weight = pack(module, torch.eye(32) * 2)
+    failures: list[str] = []
+
+    def work(name: str) -> None:
+        program = Program(module, pool)
+        value = program.feed(x)
+        for _ in range(4):
+            value = program.linear(value, weight)
+        for rows in range(1, 41):
+            program.run(rows_only(rows))
+            if not np.array_equal(program.read(value, rows), x[:rows] * 16):
+                failures.append(f"{name}: {rows} rows")
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in ("one", "other")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_a_result_that_is_still_looked_at_survives_a_larger_run(module: ModuleType, pool: Any) -> None:
+    x = np.random.default_rng(4).standard_normal((200, 64), np.float32)
+    program = Program(module, pool)
+    value = program.feed(x)
+    program.run(rows_only(2))
+    view = program.native.view(value, 2)
+    program.run(rows_only(200))
+    assert np.array_equal(view, x[:2])
+    larger = program.native.view(value, 200)
+    del program
+    assert np.array_equal(larger, x)
