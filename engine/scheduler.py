@@ -89,7 +89,7 @@ class Scheduler:
                 param="messages",
                 code="context_length_exceeded",
             )
-        places = self._max_batch - len(self.running)
+        places = self._max_batch - len(self.running)  # whoever takes one of these does not wait
         if len(self.waiting) + queued >= self._queue_limit + places:
             raise OverloadedError(f"The queue is full ({self._queue_limit} requests are waiting); try again shortly.")
 

@@ -104,12 +104,12 @@ def test_an_unknown_speculator_is_told_the_known_ones(checkpoint: RandomCheckpoi
 
 
 def test_a_full_queue_refuses(checkpoint: RandomCheckpoint) -> None:
-    engine = tiny_engine(checkpoint, queue_limit=2)
-    for name in "ab":
+    engine = tiny_engine(checkpoint, queue_limit=2, max_batch=1)
+    for name in "abc":  # one has a place, two may wait
         engine.submit(make_request(name, [1]))
     with pytest.raises(OverloadedError):
-        engine.submit(make_request("c", [1]))
-    assert engine.stats().waiting == 2
+        engine.submit(make_request("d", [1]))
+    assert engine.stats().waiting == 3
 
 
 def test_the_largest_values_run(checkpoint: RandomCheckpoint) -> None:
@@ -374,9 +374,9 @@ def test_a_chain_that_is_always_right_is_counted_at_its_depths(checkpoint: Rando
 
 def test_the_cost_curve_learns_from_every_step(checkpoint: RandomCheckpoint) -> None:
     engine = tiny_engine(checkpoint, cost={1: 1e6, 100_000: 1e6})
-    before = engine._planner.cost.cost(1)
+    before = engine._planner._cost.cost(1)
     finish(engine, make_request("r", PROMPT, max_tokens=10))
-    assert engine._planner.cost.cost(1) < before
+    assert engine._planner._cost.cost(1) < before
 
 
 # The distribution

@@ -125,10 +125,12 @@ def test_a_bad_request_is_refused_where_it_is_submitted(checkpoint: RandomCheckp
 
 def test_requests_that_are_still_in_the_inbox_count_for_the_queue(checkpoint: RandomCheckpoint) -> None:
     inbox = Inbox()
-    loop = EngineLoop(tiny_engine(checkpoint, queue_limit=3), inbox)  # not started: nothing leaves the inbox
+    loop = EngineLoop(
+        tiny_engine(checkpoint, queue_limit=2, max_batch=1), inbox
+    )  # not started: nothing leaves the inbox
     for name in "abc":
         loop.submit(make_request(name, PROMPT, max_tokens=3))
-    with pytest.raises(OverloadedError, match="3 requests are waiting"):
+    with pytest.raises(OverloadedError, match="2 requests are waiting"):
         loop.submit(make_request("d", PROMPT))
     loop.start()
     inbox.wait_for_finish("a", "b", "c")

@@ -41,7 +41,7 @@ EDGES: dict[str, tuple[object, ...]] = {
     "top_p": (1, 1e-9),
     "min_p": (0.0, 1.0),
     "top_k": (0, 1, 10**9),
-    "repetition_penalty": (1e-9, 100.0),
+    "repetition_penalty": (0.01, 100.0),
     "frequency_penalty": (-2, 2),
     "presence_penalty": (-2, 2),
     "logit_bias": ({}, {0: -100, 7: 100}),

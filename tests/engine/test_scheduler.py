@@ -287,16 +287,17 @@ def test_a_prompt_that_leaves_no_room_for_a_token_is_refused() -> None:
 
 
 def test_a_full_queue_is_refused() -> None:
-    scheduler = make_scheduler(queue_limit=2)
-    add(scheduler, "a", 3)
-    scheduler.validate(make_request("b", [1]), queued=0)
+    scheduler = make_scheduler(queue_limit=2, max_batch=2)
+    for name in "abc":
+        add(scheduler, name, 3)
+    scheduler.validate(make_request("d", [1]), queued=0)  # two places are free and two may wait
     with pytest.raises(OverloadedError, match="2 requests are waiting"):
-        scheduler.validate(make_request("b", [1]), queued=1)
-    add(scheduler, "b", 3)
+        scheduler.validate(make_request("d", [1]), queued=1)
+    step(scheduler)  # two run now, one waits
+    scheduler.validate(make_request("d", [1]))
+    add(scheduler, "d", 3)
     with pytest.raises(OverloadedError):
-        scheduler.validate(make_request("c", [1]))
-    step(scheduler)  # both run now
-    scheduler.validate(make_request("c", [1]))
+        scheduler.validate(make_request("e", [1]))
 
 
 def test_guesses_come_last_and_share_the_budget() -> None:

@@ -96,9 +96,10 @@ inline void quantise_row(const Activations& out, int64_t r) {
     auto *high = reinterpret_cast<int8_t*>(cell->quads[0]), *low = reinterpret_cast<int8_t*>(cell->quads[1]);
     F sums[kTerms] = {zero(), zero()};
     for (int half = 0; half < 2; ++half) {
-      // min: 127 / largest may round up, and 127.5 would round to 128; half a step is 128 of its 256ths.
+      // min: 127 / largest may round up, and 127.5 would round to 128. Half a step is 128 of its 256ths: one too many
+      // for a byte, and -128 one that AVX2 cannot negate.
       const F whole = min(round_even(scaled[half]), most);
-      const F rest = min(round_even(mul(sub(scaled[half], whole), set(256.0f))), most);
+      const F rest = max(min(round_even(mul(sub(scaled[half], whole), set(256.0f))), most), set(-127.0f));
       store_int8(high + half * kLanes, whole);
       store_int8(low + half * kLanes, rest);
       sums[0] = add(sums[0], whole);
