@@ -151,7 +151,7 @@ def rounded_rows(x: Floats) -> Floats:
     inverse = np.divide(np.float32(127), largest, where=largest >= 1e-30, out=np.zeros_like(largest))
     scaled = padded * inverse
     high = np.minimum(np.rint(scaled), 127)
-    low = np.minimum(np.rint((scaled - high) * 256), 127)
+    low = np.clip(np.rint((scaled - high) * 256), -127, 127)
     whole = (256 * high + low).astype(np.float64)
     return (whole * (largest / np.float32(127) / np.float32(256))).reshape(rows, -1)[:, :inputs].astype(np.float32)
 
