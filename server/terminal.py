@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, DownloadColumn, Progress, Task, TaskID, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+_FLOWING = 2**18  # bytes; what pip writes before a download, such as its complaints about the network, is far less
 
 
 def output() -> Console:
@@ -26,6 +29,13 @@ def say_error(message: str) -> None:
     console.print(message, markup=False)
 
 
+class _TimeRemaining(TimeRemainingColumn):
+    """rich's, but silent until bytes flow: from a few of them it would promise days."""
+
+    def render(self, task: Task) -> Text:
+        return super().render(task) if task.completed >= _FLOWING else Text()
+
+
 @contextmanager
 def fetch_progress() -> Iterator[Callable[[str, int, int], None]]:
     """Yield a `report(stage, done, total)` callback that draws one bar per stage, in bytes.
@@ -33,7 +43,7 @@ def fetch_progress() -> Iterator[Callable[[str, int, int], None]]:
     A stage of unknown size (total <= 0) shows a moving bar. Nothing is drawn when nothing is reported, so a model that
     is already in the cache costs no line.
     """
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), _TimeRemaining())
     progress = Progress(*columns, console=notices())
     stages: dict[str, TaskID] = {}
 

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -121,6 +122,30 @@ def test_lines_of_a_pipe_become_replies(server: LiveServer, monkeypatch: pytest.
     printed = io.StringIO()
     chat(lambda: Conversation(server.url, temperature=0.0, max_tokens=3), Console(file=printed, width=200))
     assert printed.getvalue().count(" tokens") + printed.getvalue().count("1 token\n") == 2
+
+
+def test_a_slash_is_a_command_and_two_are_text(
+    server: LiveServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said: list[str] = []
+    say = Conversation.say
+
+    def listen(talk: Conversation, text: str, *rest: Any) -> ReplyFigures:
+        said.append(text)
+        return say(talk, text, *rest)
+
+    monkeypatch.setattr(Conversation, "say", listen)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("//etc is a folder\n/ //\n"))
+    with pytest.raises(ChatError) as caught:
+        chat(lambda: Conversation(server.url, max_tokens=3), Console(file=io.StringIO()))
+    assert str(caught.value).startswith("There is no command /; /new starts afresh, and // ")
+
+    typed = io.StringIO("/quit now\n/new\nhello\n")
+    monkeypatch.setattr(typed, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdin", typed)
+    chat(lambda: Conversation(server.url, max_tokens=3), Console(file=io.StringIO()))
+    assert said == ["/etc is a folder", "hello"]
+    assert capsys.readouterr().err.startswith("paceline: There is no command /quit; ")
 
 
 def test_ctrl_c_stops_the_reply_and_ctrl_d_ends_at_a_terminal(server: LiveServer, service: Service) -> None:

@@ -78,6 +78,7 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "--help")
     assert code == 0
     assert all(name in out for name in ("serve", "chat", "fetch", "bench"))
+    assert run(capsys) == (0, out, "")
 
 
 @pytest.mark.parametrize(
@@ -205,6 +206,22 @@ def test_serve_answers_under_every_name_and_stops_on_a_signal(model: Path) -> No
         out, err = process.communicate(timeout=WAIT_S)
     assert process.returncode == 0
     assert "Traceback" not in out + err
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--kv-memory=32KB", r"a context of only \d+ tokens; raise --kv-memory for more\.\n"),
+        ("--context-length=128", r"a context of only 128 tokens; raise --context-length for more\.\n"),
+        ("--max-batch=2", ""),
+    ],
+)
+def test_too_little_room_for_a_conversation_is_said_at_the_start(model: Path, option: str, said: str) -> None:
+    with serving(model, option) as (process, _):
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=WAIT_S)
+    assert bool(re.search("a context of only", err)) == bool(said)
+    assert re.search(said, err), err
 
 
 def test_bench_and_chat_against_the_real_server(
