@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from service import MODEL_ID, LiveServer, is_idle, live_server, running_service, wait_until
+from service import MODEL_ID, LiveServer, live_server, running_service, wait_until, wait_until_idle
 
 from paceline.server.address import AddressError
 from paceline.server.chat_client import ChatError, ConnectionLostError, Conversation, ReplyFigures, chat
@@ -57,7 +57,7 @@ def test_cancelling_ends_the_reply_once_and_frees_the_engine(server: LiveServer,
         assert figures.status == "cancelled"
         assert figures.tokens < 1500
         assert talk.say("go on", lambda text: None, lambda: True).status == "cancelled"
-    wait_until(lambda: is_idle(service))
+    wait_until_idle(service)
 
 
 def test_figures_are_described_in_one_line() -> None:
@@ -183,4 +183,4 @@ def test_ctrl_c_stops_the_reply_and_ctrl_d_ends_at_a_terminal(server: LiveServer
             process.kill()
             process.wait()
         os.close(ours)
-    wait_until(lambda: is_idle(service))
+    wait_until_idle(service)
