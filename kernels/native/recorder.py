@@ -21,6 +21,9 @@ from ..rope_store import Rotation
 from .packing import PackedWeight
 
 Forward = Callable[[Batch, Any], Any]
+# Activations are rounded to 8 bits by groups of 32, and to 16 where a group holds a value above this many times the
+# root mean square of its row.
+OUTLIER = {"mixed": 4.0, "int8": float("inf"), "int16": 0.0}
 
 
 class Value:
@@ -79,9 +82,10 @@ def _norm(norm: Norm | None) -> tuple[NDArray[np.float32] | None, float]:
 class Recorder:
     """The ops of a pass as the native backend has them: each call appends to the program being recorded."""
 
-    def __init__(self, module: ModuleType, pool: Any) -> None:
+    def __init__(self, module: ModuleType, pool: Any, activations: str = "mixed") -> None:
         self._module = module
         self._pool = pool
+        self._outlier = OUTLIER[activations]
         self._recording: _Recording | None = None
         self._rotations: dict[int, tuple[Rotation, Any]] = {}
 
@@ -103,7 +107,7 @@ class Recorder:
         return run
 
     def _record(self, forward: Forward, batch: Batch, cache: Any) -> Replay:
-        self._recording = _Recording(self._module.Program(self._pool))
+        self._recording = _Recording(self._module.Program(self._pool, self._outlier))
         try:
             logits, hidden = forward(batch, cache)
             recording = self._recording

@@ -1,8 +1,13 @@
-"""Where packed weights live: in memory, or in a file that the next start maps instead of packing again."""
+"""Where packed weights live: in memory, and in a file that the next start reads instead of packing again.
+
+Every step reads all of them, and with ordinary pages looking up addresses takes a tenth of it: they live in huge pages
+where the system has them, which a mapped file cannot.
+"""
 
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import struct
 import threading
@@ -16,15 +21,23 @@ from numpy.typing import NDArray
 
 Fill = Callable[[NDArray[np.uint8]], None]
 _ALIGN = 64  # a cache line: a vector that straddles two costs two reads
+_HUGE = 2 << 20
+_ARENA = 16 << 20  # bytes taken from the system at once
 _VERSION = 2  # of the packed layouts; a file of another version is made anew
 _TAIL = struct.Struct("<QQ")  # length of the index, checksum
 
 
-def aligned_zeros(size: int) -> NDArray[np.uint8]:
-    """[size] zero bytes that start at a cache line."""
-    memory = np.zeros(size + _ALIGN, np.uint8)
-    start = -memory.ctypes.data % _ALIGN
-    return memory[start : start + size]
+def zeros(size: int) -> NDArray[np.uint8]:
+    """[size] zero bytes that start at a cache line, in huge pages where they are worth it."""
+    if size < _HUGE or not hasattr(mmap, "MADV_HUGEPAGE"):
+        memory = mmap.mmap(-1, size + _HUGE)
+    else:
+        memory = mmap.mmap(-1, size + _HUGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        with suppress(OSError):  # a kernel without them
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    data: NDArray[np.uint8] = np.frombuffer(memory, np.uint8)
+    start = -data.ctypes.data % _HUGE
+    return data[start : start + size]
 
 
 class Store(Protocol):
@@ -38,8 +51,16 @@ class Store(Protocol):
 
 
 class MemoryStore:
+    """Arrays side by side in a few large pieces of memory."""
+
+    def __init__(self) -> None:
+        self._free = np.empty(0, np.uint8)
+
     def array(self, key: str, size: int, fill: Fill) -> NDArray[np.uint8]:
-        data = aligned_zeros(size)
+        taken = -(-size // _ALIGN) * _ALIGN
+        if taken > self._free.size:
+            self._free = zeros(max(taken, _ARENA))
+        data, self._free = self._free[:size], self._free[taken:]
         fill(data)
         return data
 
@@ -61,11 +82,14 @@ class FileStore:
         self._memory = MemoryStore()
         self._asked: dict[str, NDArray[np.uint8]] = {}
         self._complete = True  # the file holds all that was asked for
-        self._index, self._map = self._open()
+        self._index, self._data = self._read()
 
-    def _open(self) -> tuple[dict[str, list[int]], NDArray[np.uint8]]:
-        with suppress(OSError, ValueError, KeyError, TypeError, struct.error):
-            data: NDArray[np.uint8] = np.memmap(self._path, np.uint8, "r")
+    def _read(self) -> tuple[dict[str, list[int]], NDArray[np.uint8]]:
+        with suppress(OSError, ValueError, KeyError, TypeError, struct.error), self._path.open("rb", 0) as file:
+            data = zeros(os.fstat(file.fileno()).st_size)
+            read = 0
+            while count := file.readinto(data[read:]):  # the system gives at most 2 GiB at once
+                read += count
             body, tail = data[: -_TAIL.size], data[-_TAIL.size :]
             length, checksum = _TAIL.unpack(tail.tobytes())
             index = json.loads(body[max(0, body.size - length) :].tobytes())
@@ -76,7 +100,7 @@ class FileStore:
     def array(self, key: str, size: int, fill: Fill) -> NDArray[np.uint8]:
         offset, known = self._index.get(key, (0, -1))
         if known == size:
-            data = self._map[offset : offset + size]
+            data = self._data[offset : offset + size]
         else:
             data = self._memory.array(key, size, fill)
             self._complete = False

@@ -1,12 +1,14 @@
-// What a product reads: rows normalised if asked, and for quantised weights rounded to 16 bits by groups of 32.
+// What a product reads: rows normalised if asked, and for quantised weights rounded by groups of 32 to one term of 8 bits,
+// or to two where one is coarse for its row: value = scale * (high + low / 256).
 //
-// The 16 bits are two terms of 8, value = scale * (256 * high + low) / 256: dot products stay on the 8-bit instructions and
-// exact, and the second term buys float quality where one alone moves the model's probabilities by several percent.
+// Dot products stay on the 8-bit instructions and exact. What one term loses grows with the largest value of its group,
+// and a few groups hold a row's outliers: a second term there buys nearly all that 16 bits everywhere would.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "simd.h"
@@ -14,55 +16,87 @@
 
 namespace paceline {
 
-constexpr int kTerms = 2;    // high and low byte
-constexpr int kRowTile = 6;  // rows that share one unpacking of a block: their sums just fit the registers
+constexpr int kTerms = 2;  // high and low byte
+
+// A group gets its second term if a value of it exceeds this many times the root mean square of its row.
+// Infinity: none, zero: all.
+struct Precision {
+  float outlier;
+};
+
+struct Quads {
+  int32_t at[kGroup / 4];  // 32 signed bytes, four to a word
+};
 
 // One group of one row, everything a product needs of it side by side.
 struct Cell {
-  int32_t quads[kTerms][kGroup / 4];  // 32 signed bytes each, four to a word
-  float scale;                        // of the whole integer: largest magnitude / 127 / 256
-  float weighted;                     // scale * sum of the integers: what the weights' minimum is multiplied by
+  Quads high;
+  float scale;     // of the high term: largest magnitude / 127
+  float weighted;  // sum of the rounded values: what the weights' minimum is multiplied by
   int32_t sums[kTerms];
 };
 
+inline int used_groups(int inputs) { return (inputs + kGroup - 1) / kGroup; }
+
 // Groups of a row, padded so that units of every format are whole; the padding is zero.
-inline int padded_groups(int inputs) { return ((inputs + kGroup - 1) / kGroup + 3) / 4 * 4; }
+inline int padded_groups(int inputs) { return (used_groups(inputs) + 3) / 4 * 4; }
 
 // The rows of one product, in memory that belongs to an ActivationStorage. Cells lie in tiles, [tile][group][row]: a tile
 // fits the first-level cache and is read with one pointer.
 struct Activations {
   Cell* cells;
+  Quads* low;     // beside each cell
+  uint8_t* fine;  // [tile][group]: some row of the tile has a second term here; the others' are zero
   float* floats;  // [R][groups * 32], the rows before rounding
   int inputs, groups;
 
   // Row r of the tile is cell [g * kRowTile + r % kRowTile].
-  Cell* tile(int64_t r) const { return cells + r / kRowTile * kRowTile * groups; }
+  int64_t tile(int64_t r) const { return r / kRowTile * kRowTile * groups; }
+  uint8_t* tile_fine(int64_t r) const { return fine + r / kRowTile * groups; }
   float* row(int64_t r) const { return floats + r * groups * kGroup; }
 };
+
+inline int64_t row_tiles(int64_t rows) { return (rows + kRowTile - 1) / kRowTile; }
 
 class ActivationStorage {
  public:
   void reserve(int64_t rows, int inputs) {  // before a pass: nothing grows while threads run
     const size_t groups = static_cast<size_t>(padded_groups(inputs));
-    const size_t padded_rows = static_cast<size_t>((rows + kRowTile - 1) / kRowTile * kRowTile);
-    if (cells_.size() < padded_rows * groups) cells_.resize(padded_rows * groups);
+    const size_t tiles = static_cast<size_t>(row_tiles(rows)), padded_rows = tiles * kRowTile;
+    if (cells_.size() < padded_rows * groups) {
+      cells_.resize(padded_rows * groups);
+      low_.resize(padded_rows * groups);
+    }
+    if (fine_.size() < tiles * groups) fine_.resize(tiles * groups);
     if (floats_.size() < padded_rows * groups * kGroup) floats_.resize(padded_rows * groups * kGroup);
   }
-  Activations rows(int inputs) { return {cells_.data(), floats_.data(), inputs, padded_groups(inputs)}; }
+  Activations rows(int inputs) { return {cells_.data(), low_.data(), fine_.data(), floats_.data(), inputs, padded_groups(inputs)}; }
 
  private:
   std::vector<Cell> cells_;
+  std::vector<Quads> low_;
+  std::vector<uint8_t> fine_;
   std::vector<float> floats_;
 };
 
-// 1 / root mean square of x [n], padded with zeros to whole vectors; sums in a fixed order.
-inline float inverse_rms(const float* x, int n, float eps) {
-  F squares = zero();
+// The sum of squares of x [n]; additions in a fixed order, in chains that do not wait for each other.
+inline float sum_of_squares(const float* x, int n) {
+  F a = zero(), b = zero(), c = zero(), d = zero();
   int i = 0;
-  for (; i + kLanes <= n; i += kLanes) squares = fma(load(x + i), load(x + i), squares);
-  float total = sum(squares);
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+    a = fma(load(x + i), load(x + i), a);
+    b = fma(load(x + i + kLanes), load(x + i + kLanes), b);
+    c = fma(load(x + i + 2 * kLanes), load(x + i + 2 * kLanes), c);
+    d = fma(load(x + i + 3 * kLanes), load(x + i + 3 * kLanes), d);
+  }
+  for (; i + kLanes <= n; i += kLanes) a = fma(load(x + i), load(x + i), a);
+  float total = sum(add(add(a, b), add(c, d)));
   for (; i < n; ++i) total += x[i] * x[i];
-  return 1.0f / std::sqrt(total / static_cast<float>(n) + eps);
+  return total;
+}
+
+inline float inverse_rms(const float* x, int n, float eps) {
+  return 1.0f / std::sqrt(sum_of_squares(x, n) / static_cast<float>(n) + eps);
 }
 
 // Row x [inputs] into row r of `out`, multiplied by norm / rms(x) when `norm` [inputs] is given.
@@ -80,36 +114,62 @@ inline void put_row(const Activations& out, int64_t r, const float* x, const flo
   std::fill(row + n, row + padded, 0.0f);
 }
 
-constexpr float kTiny = 1e-30f;  // a group below this is zero: 127 / largest would overflow
+constexpr float kTiny = 1e-30f;   // a group below this is zero: 127 / largest would overflow
+constexpr int kGroupsAtOnce = 4;  // so that horizontal sums and maxima share their shuffles
 
-// Round row r: the high term to 127 steps of the group's largest magnitude, the low one what is left in 256ths of a step.
-inline void quantise_row(const Activations& out, int64_t r) {
-  const float* row = out.row(r);
-  Cell* cell = out.tile(r) + r % kRowTile;
+// Round four groups of a row, with two terms where a square exceeds `outlier`: the high term to 127 steps of the group's largest magnitude, the low one what is left in
+// 256ths of a step.
+inline void quantise_groups(const float* row, Cell* cell, Quads* lows, uint8_t* fine, float outlier) {
+  F high[kGroupsAtOnce];
+  for (int g = 0; g < kGroupsAtOnce; ++g)
+    high[g] = max(abs(load(row + g * kGroup)), abs(load(row + g * kGroup + kLanes)));
+  float largest[kGroupsAtOnce], inverse[kGroupsAtOnce];
+  max_lanes(high, largest);
+  for (int g = 0; g < kGroupsAtOnce; ++g) inverse[g] = largest[g] < kTiny ? 0.0f : 127.0f / largest[g];
   const F most = set(127.0f);
-  for (int g = 0; g < out.groups; ++g, row += kGroup, cell += kRowTile) {
-    const F a = load(row), b = load(row + kLanes);
-    const float largest = max_lane(max(abs(a), abs(b)));
-    const bool tiny = largest < kTiny;
-    const F inverse = set(tiny ? 0.0f : 127.0f / largest);
-    const F scaled[] = {mul(a, inverse), mul(b, inverse)};
-    auto *high = reinterpret_cast<int8_t*>(cell->quads[0]), *low = reinterpret_cast<int8_t*>(cell->quads[1]);
-    F sums[kTerms] = {zero(), zero()};
-    for (int half = 0; half < 2; ++half) {
-      // min: 127 / largest may round up, and 127.5 would round to 128. Half a step is 128 of its 256ths: one too many
-      // for a byte, and -128 one that AVX2 cannot negate.
-      const F whole = min(round_even(scaled[half]), most);
-      const F rest = max(min(round_even(mul(sub(scaled[half], whole), set(256.0f))), most), set(-127.0f));
-      store_int8(high + half * kLanes, whole);
-      store_int8(low + half * kLanes, rest);
-      sums[0] = add(sums[0], whole);
-      sums[1] = add(sums[1], rest);
+  F sums[kTerms][kGroupsAtOnce];  // whole numbers far below 2^24: exact in any order
+  for (int g = 0; g < kGroupsAtOnce; ++g) {
+    auto *high = reinterpret_cast<int8_t*>(&cell[g * kRowTile].high), *low = reinterpret_cast<int8_t*>(&lows[g * kRowTile]);
+    const F a = mul(load(row + g * kGroup), set(inverse[g])), b = mul(load(row + g * kGroup + kLanes), set(inverse[g]));
+    // min: 127 / largest may round up, and 127.5 would round to 128.
+    const F whole_a = min(round_even(a), most), whole_b = min(round_even(b), most);
+    store_int8(high, whole_a);
+    store_int8(high + kLanes, whole_b);
+    sums[0][g] = add(whole_a, whole_b);
+    const bool two = largest[g] * largest[g] > outlier;
+    fine[g] |= two;
+    if (two) {
+      // Half a step is 128 of its 256ths: one too many for a byte, and -128 one that AVX2 cannot negate.
+      const auto rest = [&](F x, F whole) {
+        return max(min(round_even(mul(sub(x, whole), set(256.0f))), most), set(-127.0f));
+      };
+      const F rest_a = rest(a, whole_a), rest_b = rest(b, whole_b);
+      store_int8(low, rest_a);
+      store_int8(low + kLanes, rest_b);
+      sums[1][g] = add(rest_a, rest_b);
+    } else {
+      std::memset(low, 0, kGroup);
+      sums[1][g] = zero();
     }
-    // Whole numbers far below 2^24: exact in any order.
-    const float total[kTerms] = {sum(sums[0]), sum(sums[1])};
-    cell->scale = tiny ? 0.0f : largest / 127.0f / 256.0f;
-    cell->weighted = cell->scale * (256.0f * total[0] + total[1]);
-    for (int term = 0; term < kTerms; ++term) cell->sums[term] = static_cast<int32_t>(total[term]);
+  }
+  float total[kTerms][kGroupsAtOnce];
+  for (int term = 0; term < kTerms; ++term) sum_lanes(sums[term], total[term]);
+  for (int g = 0; g < kGroupsAtOnce; ++g) {
+    Cell& c = cell[g * kRowTile];
+    c.scale = inverse[g] == 0.0f ? 0.0f : largest[g] * (1.0f / 127.0f);
+    c.weighted = c.scale * (total[0][g] + total[1][g] * (1.0f / 256.0f));
+    for (int term = 0; term < kTerms; ++term) c.sums[term] = static_cast<int32_t>(total[term][g]);
+  }
+}
+
+// Round row r, whose values are at `row` [groups * 32].
+inline void quantise_row(const Activations& out, int64_t r, const float* row, Precision precision) {
+  const float mean_square = sum_of_squares(row, out.inputs) / static_cast<float>(out.inputs);
+  const float outlier = precision.outlier * precision.outlier * mean_square;
+  const int64_t first = out.tile(r) + r % kRowTile;
+  for (int g = 0; g < out.groups; g += kGroupsAtOnce) {
+    const int64_t at = first + g * kRowTile;
+    quantise_groups(row + g * kGroup, out.cells + at, out.low + at, out.tile_fine(r) + g, outlier);
   }
 }
 

@@ -78,18 +78,6 @@ inline void add_values(const uint8_t* values, int head_dim, int d, const float* 
     for (int v = 0; v < Vectors; ++v) store(sums[i] + d + v * kLanes, total[i][v]);
 }
 
-template <class Fn>
-inline void by_count(int count, Fn&& fn) {  // fn with a compile-time count of 1 … kQueryTile
-  switch (count) {
-    case 1: return fn(std::integral_constant<int, 1>{});
-    case 2: return fn(std::integral_constant<int, 2>{});
-    case 3: return fn(std::integral_constant<int, 3>{});
-    case 4: return fn(std::integral_constant<int, 4>{});
-    case 5: return fn(std::integral_constant<int, 5>{});
-    default: return fn(std::integral_constant<int, 6>{});
-  }
-}
-
 inline float exp_one(float x) {
   float lanes[kLanes];
   store(lanes, exp(set(x)));
@@ -264,7 +252,7 @@ class Attention {
         float* scores[kQueryTile];
         const int n = std::min(kQueryTile, end - i);
         for (int j = 0; j < n; ++j) scores[j] = s.scores.data() + static_cast<int64_t>(i + j) * kChunk + at;
-        by_count(n, [&](auto N) {
+        by_count<kQueryTile>(n, [&](auto N) {
           score_tiles<Kv, N, Tiles>(keys, cache_.head_dim, s.queries.data() + i, scores);
         });
       }
@@ -300,7 +288,7 @@ class Attention {
         sums[j] = s.sums.data() + static_cast<int64_t>(i + j) * cache_.head_dim;
         weights[j] = s.scores.data() + static_cast<int64_t>(i + j) * kChunk + at;
       }
-      by_count(n, [&](auto N) {
+      by_count<kQueryTile>(n, [&](auto N) {
         int d = 0;
         for (; d + 2 * kLanes <= cache_.head_dim; d += 2 * kLanes)
           add_values<Kv, N, 2>(values, cache_.head_dim, d, weights, sums);

@@ -129,7 +129,8 @@ void record_linear(Program& program, int in, std::shared_ptr<OwnedWeight> weight
     throw py::value_error("the output's width does not fit the weight");
   check_value(program, out, width, sampled, "the output");
   if (residual >= 0) check_value(program, residual, width, sampled, "the residual");
-  program.add<LinearOp>(in, std::move(weight), norm(norm_weight, eps, program.width(in)), residual, gate, out);
+  program.add<LinearOp>(in, std::move(weight), norm(norm_weight, eps, program.width(in)), residual, gate, out,
+                        program.precision);
 }
 
 // The number of query heads in a projection for this cache.
@@ -214,7 +215,7 @@ std::vector<int64_t> sample(const py::object& logits, const std::vector<std::tup
 }  // namespace
 
 PYBIND11_MODULE(PACELINE_MODULE, m) {
-  m.attr("ABI") = 2;  // compared by isa.py: raise both with every change of what this module takes or gives
+  m.attr("ABI") = 3;  // compared by isa.py: raise both with every change of what this module takes or gives
   m.attr("LANES") = kLanes;
   m.attr("PAGE") = kPage;
   py::enum_<Format>(m, "Format", py::module_local())
@@ -272,9 +273,10 @@ PYBIND11_MODULE(PACELINE_MODULE, m) {
         cache.move(from.data(), to.data(), from.size());
       });
   py::class_<Program, std::shared_ptr<Program>>(m, "Program", py::module_local())
-      .def(py::init([](std::shared_ptr<Pool> pool) {
+      .def(py::init([](std::shared_ptr<Pool> pool, float outlier) {
         required(pool, "the pool");
-        return std::make_shared<Program>(std::move(pool));
+        if (!(outlier >= 0)) throw py::value_error("outlier must not be negative");
+        return std::make_shared<Program>(std::move(pool), Precision{outlier});
       }))
       .def("value", &Program::value)
       .def("__len__", &Program::size)

@@ -91,13 +91,15 @@ class SelectOp : public Op {
 
 class LinearOp : public Op {
  public:
-  LinearOp(int in, std::shared_ptr<Weight> weight, std::optional<NormParameters> norm, int residual, bool gate, int out)
-      : in_(in), residual_(residual), out_(out), gate_(gate), weight_(std::move(weight)), norm_(std::move(norm)) {}
+  LinearOp(int in, std::shared_ptr<Weight> weight, std::optional<NormParameters> norm, int residual, bool gate, int out,
+           Precision precision)
+      : in_(in), residual_(residual), out_(out), gate_(gate), weight_(std::move(weight)), norm_(std::move(norm)),
+        precision_(precision) {}
 
   void begin(Pass& pass) override {
     const int64_t rows = pass.rows(pass.values[in_]);
     if (alone(rows)) {
-      for (auto& scratch : pass.scratch) scratch.activations.reserve(kAlone, weight_->inputs);
+      for (auto& scratch : pass.scratch) scratch.activations.reserve(kRowTile, weight_->inputs);
     } else {
       pass.shared.reserve(rows, weight_->inputs);
     }
@@ -106,13 +108,11 @@ class LinearOp : public Op {
   void run(Pass& pass, int thread) noexcept override {
     const int64_t rows = pass.rows(pass.values[in_]);
     const int threads = pass.pool.threads();
-    // A few rows are prepared by every thread for itself: cheaper than meeting at a barrier.
+    // One tile is prepared by every thread for itself: cheaper than meeting at a barrier.
     const Activations x = (alone(rows) ? pass.scratch[thread].activations : pass.shared).rows(weight_->inputs);
-    const Share mine = alone(rows) ? Share(rows, 0, 1) : Share(rows, thread, threads);
-    for (int64_t r = mine.begin; r < mine.end; ++r) {
-      put_row(x, r, pass.data(in_) + r * weight_->inputs, norm_ ? norm_->weight.data() : nullptr, norm_ ? norm_->eps : 0);
-      if (weight_->quantised()) quantise_row(x, r);
-    }
+    const Share mine = alone(rows) ? Share(1, 0, 1) : Share(row_tiles(rows), thread, threads);
+    for (int64_t tile = mine.begin; tile < mine.end; ++tile)
+      prepare(pass, x, tile * kRowTile, std::min((tile + 1) * int64_t{kRowTile}, rows));
     if (!alone(rows)) pass.pool.barrier();
     const Share blocks(weight_->blocks(), thread, threads);
     const Epilogue epilogue{pass.data(out_), residual_ < 0 ? nullptr : pass.data(residual_), pass.values[out_].width};
@@ -121,13 +121,27 @@ class LinearOp : public Op {
   }
 
  private:
-  static constexpr int kAlone = 4;
-  static bool alone(int64_t rows) { return rows <= kAlone; }
+  static bool alone(int64_t rows) { return rows <= kRowTile; }
+
+  // Rows [begin, end), of one tile.
+  void prepare(Pass& pass, const Activations& x, int64_t begin, int64_t end) const {
+    const bool rounded = weight_->quantised(), as_they_are = rounded && !norm_ && x.inputs == x.groups * kGroup;
+    if (rounded) std::fill_n(x.tile_fine(begin), x.groups, 0);
+    for (int64_t r = begin; r < end; ++r) {
+      const float* row = pass.data(in_) + r * x.inputs;
+      if (!as_they_are) {
+        put_row(x, r, row, norm_ ? norm_->weight.data() : nullptr, norm_ ? norm_->eps : 0);
+        row = x.row(r);
+      }
+      if (rounded) quantise_row(x, r, row, precision_);
+    }
+  }
 
   int in_, residual_, out_;
   bool gate_;
   std::shared_ptr<Weight> weight_;
   std::optional<NormParameters> norm_;
+  Precision precision_;
 };
 
 struct Rotation {

@@ -15,7 +15,11 @@ namespace paceline {
 
 class Program {
  public:
-  explicit Program(std::shared_ptr<Pool> pool) : pool_(std::move(pool)), pass_(*pool_, values_) {}
+  // precision: of the activations of every linear op.
+  Program(std::shared_ptr<Pool> pool, Precision precision)
+      : precision(precision), pool_(std::move(pool)), pass_(*pool_, values_) {}
+
+  const Precision precision;
 
   // What recorded ops can address; every batch is checked against it.
   void limit_vocabulary(int64_t size) { vocabulary_ = std::min(vocabulary_, size); }

@@ -12,9 +12,20 @@
 #include "simd_portable.h"
 #endif
 
+#include <type_traits>
+
 #include "half.h"
 
 namespace paceline {
+
+// Calls fn with a count of 1 … Most that the compiler knows.
+template <int Most, class Fn>
+inline auto by_count(int count, Fn&& fn) {
+  if constexpr (Most > 1) {
+    if (count < Most) return by_count<Most - 1>(count, fn);
+  }
+  return fn(std::integral_constant<int, Most>{});
+}
 
 // e^x by Cody-Waite reduction and a degree-6 polynomial (relative error below 2e-7); exactly 1 at 0. x is at
 // most 88; below -87 the result stays at e^-87.

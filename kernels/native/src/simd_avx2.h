@@ -9,6 +9,8 @@
 
 namespace paceline {
 
+constexpr int kRowTile = 3;  // rows whose sums fit the registers, four vectors each
+
 struct F { __m256 a, b; };
 struct I { __m256i a, b; };
 using B = I;
@@ -39,6 +41,13 @@ inline float max_lane(F x) {
   __m128 quarter = _mm_max_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
   quarter = _mm_max_ps(quarter, _mm_movehl_ps(quarter, quarter));
   return _mm_cvtss_f32(_mm_max_ss(quarter, _mm_shuffle_ps(quarter, quarter, 1)));
+}
+// out[i] = the largest lane of x[i], the sum of its lanes.
+inline void max_lanes(const F (&x)[4], float* out) {
+  for (int i = 0; i < 4; ++i) out[i] = max_lane(x[i]);
+}
+inline void sum_lanes(const F (&x)[4], float* out) {
+  for (int i = 0; i < 4; ++i) out[i] = sum(x[i]);
 }
 inline F first_lanes(F x, int count, F other) {
   const __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);

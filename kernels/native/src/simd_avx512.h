@@ -7,6 +7,8 @@
 
 namespace paceline {
 
+constexpr int kRowTile = 8;  // rows whose sums fit the registers, two vectors each
+
 using F = __m512;
 using I = __m512i;
 using B = __m512i;
@@ -25,6 +27,18 @@ inline F min(F a, F b) { return _mm512_min_ps(a, b); }
 inline F abs(F a) { return _mm512_abs_ps(a); }
 inline float sum(F a) { return _mm512_reduce_add_ps(a); }
 inline float max_lane(F a) { return _mm512_reduce_max_ps(a); }
+// out[i] = fold(all lanes of x[i]), for a fold that may take them in any order. Four together need half the shuffles.
+template <class Fold>
+inline void fold_lanes(const F (&x)[4], float* out, Fold fold) {
+  const F a = fold(_mm512_shuffle_f32x4(x[0], x[1], 0x44), _mm512_shuffle_f32x4(x[0], x[1], 0xee));
+  const F b = fold(_mm512_shuffle_f32x4(x[2], x[3], 0x44), _mm512_shuffle_f32x4(x[2], x[3], 0xee));
+  F quarters = fold(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));  // x[i] in lanes 4i … 4i + 3
+  quarters = fold(quarters, _mm512_permute_ps(quarters, 0xb1));
+  quarters = fold(quarters, _mm512_permute_ps(quarters, 0x4e));
+  _mm_storeu_ps(out, _mm512_castps512_ps128(_mm512_maskz_compress_ps(0x1111, quarters)));
+}
+inline void max_lanes(const F (&x)[4], float* out) { fold_lanes(x, out, [](F a, F b) { return max(a, b); }); }
+inline void sum_lanes(const F (&x)[4], float* out) { fold_lanes(x, out, [](F a, F b) { return add(a, b); }); }
 inline F first_lanes(F a, int count, F other) { return _mm512_mask_mov_ps(other, (1u << count) - 1u, a); }
 inline F round_even(F a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 inline F scale_by_power(F a, F n) { return _mm512_scalef_ps(a, n); }

@@ -10,6 +10,8 @@
 
 namespace paceline {
 
+constexpr int kRowTile = 4;  // rows that share one unpacking of weights
+
 struct F { float v[kLanes]; };
 struct I { int32_t v[kLanes]; };
 struct B { uint8_t v[4 * kLanes]; };
@@ -47,6 +49,13 @@ inline float sum(F a) {
   return a.v[0];
 }
 inline float max_lane(const F& a) { return *std::max_element(a.v, a.v + kLanes); }
+// out[i] = the largest lane of x[i], the sum of its lanes.
+inline void max_lanes(const F (&x)[4], float* out) {
+  for (int i = 0; i < 4; ++i) out[i] = max_lane(x[i]);
+}
+inline void sum_lanes(const F (&x)[4], float* out) {
+  for (int i = 0; i < 4; ++i) out[i] = sum(x[i]);
+}
 inline F first_lanes(const F& a, int count, const F& other) {
   return lanes<F>([&](int i) { return i < count ? a.v[i] : other.v[i]; });
 }
