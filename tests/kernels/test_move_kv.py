@@ -22,7 +22,7 @@ def test_reads_happen_before_writes(ops: Ops, moves: list[tuple[int, int]]) -> N
     k = torch.randn(2, SLOTS, 3, 4, generator=torch.Generator().manual_seed(1))
     cache = TensorCache(k, -k)
     before = TensorCache(cache.k.clone(), cache.v.clone())
-    source, target = np.array(moves, np.int64).reshape(-1, 2).T
+    source, target = np.ascontiguousarray(np.array(moves, np.int64).reshape(-1, 2).T)
 
     ops.move_kv(cache, source, target)
 

@@ -232,7 +232,9 @@ def test_top_k_ties_keep_the_lower_ids(ops: Ops) -> None:
 
 
 def test_top_p_ties_keep_the_lower_ids(ops: Ops) -> None:
-    drawn = {ops.sample(np.zeros((1, 8), np.float32), [Draw(3, position, 1.0, top_p=0.3)])[0] for position in range(200)}
+    drawn = {
+        ops.sample(np.zeros((1, 8), np.float32), [Draw(3, position, 1.0, top_p=0.3)])[0] for position in range(200)
+    }
     assert drawn == {0, 1, 2}
 
 

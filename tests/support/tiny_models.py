@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 from matrices import dense
+from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
 
 from paceline.engine.model.config import ModelConfig, from_hf, rope_inv_freq
