@@ -166,7 +166,7 @@ def test_values_that_are_alive_never_share_a_buffer(bench: Bench) -> None:
         return recorder.linear(hidden, packed[4], residual=recorder.select(first, batch.sampled)), hidden
 
     def normed(y: torch.Tensor) -> torch.Tensor:
-        return y / (y.square().mean(-1, keepdim=True) + norm.eps).sqrt() * norm.weight
+        return y / (y.square().mean(-1, keepdim=True) + norm.eps).sqrt() * scale
 
     logits, hidden = bench.run(forward)
     x = table
