@@ -58,7 +58,7 @@ class Runner:
             source, target = np.ascontiguousarray(np.array(moves, np.int64).T)
             self._ops.move_kv(self._cache, source, target)
 
-    def measure(self, rows: int, repeats: int = 2) -> float:
+    def measure(self, rows: int, repeats: int) -> float:
         """Milliseconds of a pass over one chain of `rows` rows without context; writes to the cache's first slots.
 
         Only before the cache is in use. The best of `repeats`: what disturbs a measurement only ever adds time.

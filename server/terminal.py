@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 
 def output() -> Console:
@@ -33,19 +36,29 @@ def fetch_progress() -> Iterator[Callable[[str, int, int], None]]:
     A stage of unknown size (total <= 0) shows a moving bar. Nothing is drawn when nothing is reported, so a model that
     is already in the cache costs no line.
     """
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    progress = Progress(*columns, console=notices())
+    progress: Progress | None = None
     stages: dict[str, TaskID] = {}
 
     def report(stage: str, done: int, total: int) -> None:
+        nonlocal progress
+        if progress is None:
+            progress = _bars()
+            progress.start()
         size = total if total > 0 else None
         if stage not in stages:
-            progress.start()
             stages[stage] = progress.add_task(stage, total=size)
         progress.update(stages[stage], completed=done, total=size)
 
     try:
         yield report
     finally:
-        if stages:
+        if progress is not None:
             progress.stop()
+
+
+def _bars() -> Progress:
+    """Made when something is reported: most starts fetch nothing."""
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=notices())
