@@ -100,13 +100,17 @@ def _pieces(matrix: Matrix, name: str) -> Iterator[tuple[str, NDArray[np.uint8]]
             yield from _stored_pieces(part)
         return
     for rows in float_pieces(matrix, _PIECE):
-        if name == "bf16":
-            yield "bf16", bfloat16.narrow(rows).view(np.uint8)
-        elif name == "f16":
-            with np.errstate(over="ignore"):  # what is too large becomes infinity
-                yield "f16", rows.astype(np.float16).view(np.uint8)
-        else:
-            yield "f32", rows.view(np.uint8)
+        yield name if name in ("bf16", "f16") else "f32", _narrow(rows, name).view(np.uint8)
+
+
+def _narrow(rows: Floats, name: str) -> NDArray[Any]:
+    """In 16 bits where the format has them, to the nearest, ties to even; what is too large becomes infinity."""
+    if name == "bf16":
+        return bfloat16.narrow(rows)
+    if name == "f16":
+        with np.errstate(over="ignore"):
+            return rows.astype(np.float16)
+    return rows
 
 
 def _stored_pieces(part: Stored) -> Iterator[tuple[str, NDArray[np.uint8]]]:
