@@ -79,10 +79,14 @@ $(VENV)/.made:
 
 $(VENV)/.runtime: $(PROJECT) | $(VENV)/.made
 	@echo "Installing Paceline into $(VENV); the first time this downloads some hundred megabytes."
+	@echo "Compiling the kernels, given a C++ compiler: two to five minutes, once."
 	$(BIN)/pip install -c constraints.txt -e .
 	@touch $@
 
-$(VENV)/.dev: $(PROJECT) | $(VENV)/.made
-	@echo "Installing Paceline and its development tools into $(VENV)."
-	$(BIN)/pip install -c constraints.txt -e '.[dev]'
-	@touch $@ $(VENV)/.runtime
+# Only what the extra `dev` names: installing '.[dev]' would compile the kernels again.
+$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.runtime
+	@echo "Installing the development tools into $(VENV)."
+	@$(BIN)/python -c 'import tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
+	  print(*extras["dev"], sep="\n")' > $(VENV)/dev.txt
+	$(BIN)/pip install -c constraints.txt -r $(VENV)/dev.txt
+	@touch $@

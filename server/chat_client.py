@@ -187,8 +187,9 @@ class Conversation:
 def chat(connect_anew: Callable[[], Conversation], out: Console) -> None:
     """Read lines from standard input and print replies until the input ends (Ctrl-D).
 
-    Ctrl-C cancels the reply that is being written; while nothing is, it discards the line. `/new` starts afresh. After
-    a reply that failed the conversation goes on at a terminal; in a pipe the ChatError is raised.
+    Ctrl-C cancels the reply that is being written; while nothing is, it discards the line. `/new` starts afresh, other
+    commands there are none; `//text` says `/text`. After an unknown command or a reply that failed the conversation
+    goes on at a terminal; in a pipe the ChatError is raised.
     """
     interactive = sys.stdin.isatty()
     if interactive:
@@ -209,7 +210,7 @@ def chat(connect_anew: Callable[[], Conversation], out: Console) -> None:
                 talk = open_socket.enter_context(connect_anew())
             elif line:
                 try:
-                    _exchange(talk, line, out)
+                    _exchange(talk, _spoken(line), out)
                 except ConnectionLostError:
                     raise
                 except ChatError as error:
@@ -218,6 +219,15 @@ def chat(connect_anew: Callable[[], Conversation], out: Console) -> None:
                     say_error(str(error))
     if interactive:
         out.print()
+
+
+def _spoken(line: str) -> str:
+    """What a line says to the model. Raises ChatError for a command that does not exist."""
+    if line.startswith("/") and not line.startswith("//"):
+        raise ChatError(
+            f"There is no command {line.split()[0][:40]}; /new starts afresh, and // begins a message with a slash."
+        )
+    return line.removeprefix("/")
 
 
 def _exchange(talk: Conversation, line: str, out: Console) -> None:

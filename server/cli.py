@@ -23,7 +23,6 @@ from .terminal import fetch_progress, notices, output, say_error
 app = typer.Typer(
     name="paceline",
     help="A low-latency chat server for language models, with speculative decoding at its centre.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -31,11 +30,10 @@ app = typer.Typer(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line (default: that of the process) and return its exit code."""
+    """Run one command line (default: that of the process) and return its exit code; an empty one asks for the help."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = app(
-            args=list(sys.argv[1:] if arguments is None else arguments), prog_name="paceline", standalone_mode=False
-        )
+        code = app(args=given or ["--help"], prog_name="paceline", standalone_mode=False)
     except typer.TyperException as error:
         say_error(_usage_sentence(error))
         return error.exit_code
@@ -120,7 +118,10 @@ def serve(
     def build() -> Service:
         path = _resolve(model, cache)
         with notices().status(f"Loading {served_id} …"):
-            return Service.build(path, cache or default_cache(), config, served_id)
+            service = Service.build(path, cache or default_cache(), config, served_id)
+        if service.short_context is not None:
+            notices().print(service.short_context, style="yellow")
+        return service
 
     ready = False
 

@@ -27,17 +27,28 @@ from .tokenizer import Tokenizer
 DEFAULT_MODEL_ALIAS = "default"  # what a client may write instead of the served id
 _INLINE_CHARS = 2_000  # longer prompts are templated and tokenised off the event loop: 1 µs or so a character
 _LONG_CHARS = 65_536  # of prompts longer than this one at a time is, so that they take one core and the memory of one
+_SMALL_CONVERSATION = 512  # tokens: a question or two and their answers
 
 
 class Service:
     """One served model. Made on any thread, then used from one event loop."""
 
-    def __init__(self, *, model_id: str, engine: Engine, tokenizer: Tokenizer, template: ChatTemplate) -> None:
+    def __init__(
+        self,
+        *,
+        model_id: str,
+        engine: Engine,
+        tokenizer: Tokenizer,
+        template: ChatTemplate,
+        limited_by: str | None = None,
+    ) -> None:
+        """limited_by: the option that keeps the context below what the model was made for, if one does."""
         self.model_id = model_id
         self.created = int(time.time())
         self.tokenizer = tokenizer
         self.template = template
         self.context_length: int = engine.context_length
+        self._limited_by = limited_by
         self.speculators: tuple[str, ...] = tuple(engine.speculators)
         self.limits = Limits(vocab_size=engine.vocab_size, speculators=self.speculators)
         self.stop_ids = frozenset(tokenizer.eos_ids)
@@ -58,7 +69,10 @@ class Service:
         tokenizer = Tokenizer.from_assets(assets)
         template = ChatTemplate(assets.chat_template, assets.bos_token, assets.eos_token, tokenizer)
         engine = build_engine(checkpoint, config, cache=cache)
-        return cls(model_id=model_id, engine=engine, tokenizer=tokenizer, template=template)
+        limited_by = None
+        if engine.context_length < checkpoint.config.context_length:
+            limited_by = "--kv-memory" if config.context_length is None else "--context-length"
+        return cls(model_id=model_id, engine=engine, tokenizer=tokenizer, template=template, limited_by=limited_by)
 
     @property
     def loop(self) -> EngineLoop:
@@ -106,6 +120,15 @@ class Service:
         return tuple(ids)
 
     @property
+    def short_context(self) -> str | None:
+        """One sentence for the operator when an option leaves less room than a small conversation takes."""
+        if self._limited_by is None or self.context_length >= _SMALL_CONVERSATION:
+            return None
+        return (
+            f"Prompt and reply share a context of only {self.context_length} tokens; raise {self._limited_by} for more."
+        )
+
+    @property
     def max_chars(self) -> int:
         """No text longer than this fits into the context."""
         return self.context_length * self.tokenizer.longest
@@ -118,9 +141,10 @@ class Service:
         return self.tokenizer.encode_rendered(text, guard=guard)
 
     def _too_long(self, size: str) -> RequestError:
+        limit = f"maximum context length is {self.context_length} tokens"
+        known = f"The {limit}, set by this server's {self._limited_by}" if self._limited_by else f"This model's {limit}"
         return RequestError(
-            f"This model's maximum context length is {self.context_length} tokens, and the messages alone are "
-            f"{size}; shorten them so that at least one token of reply fits.",
+            f"{known}, and the messages alone are {size}; shorten them so that at least one token of reply fits.",
             param="messages",
             code="context_length_exceeded",
         )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, Task, TaskID, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
-if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+_FLOWING = 2**18  # bytes; what pip writes before a download, such as its complaints about the network, is far less
 
 
 def output() -> Console:
@@ -29,6 +29,13 @@ def say_error(message: str) -> None:
     console.print(message, markup=False)
 
 
+class _TimeRemaining(TimeRemainingColumn):
+    """rich's, but silent until bytes flow: from a few of them it would promise days."""
+
+    def render(self, task: Task) -> Text:
+        return super().render(task) if task.completed >= _FLOWING else Text()
+
+
 @contextmanager
 def fetch_progress() -> Iterator[Callable[[str, int, int], None]]:
     """Yield a `report(stage, done, total)` callback that draws one bar per stage, in bytes.
@@ -36,29 +43,19 @@ def fetch_progress() -> Iterator[Callable[[str, int, int], None]]:
     A stage of unknown size (total <= 0) shows a moving bar. Nothing is drawn when nothing is reported, so a model that
     is already in the cache costs no line.
     """
-    progress: Progress | None = None
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), _TimeRemaining())
+    progress = Progress(*columns, console=notices())
     stages: dict[str, TaskID] = {}
 
     def report(stage: str, done: int, total: int) -> None:
-        nonlocal progress
-        if progress is None:
-            progress = _bars()
-            progress.start()
         size = total if total > 0 else None
         if stage not in stages:
+            progress.start()
             stages[stage] = progress.add_task(stage, total=size)
         progress.update(stages[stage], completed=done, total=size)
 
     try:
         yield report
     finally:
-        if progress is not None:
+        if stages:
             progress.stop()
-
-
-def _bars() -> Progress:
-    """Made when something is reported: most starts fetch nothing."""
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=notices())

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import importlib.metadata
+import os
 import re
 import shutil
 import subprocess
 import sys
+import time
 import tomllib
 import zipfile
 from pathlib import Path
@@ -96,6 +98,53 @@ def test_metadata_names_the_command_and_the_license() -> None:
     assert PROJECT["project"]["license"] == "Apache-2.0"
     assert "Apache License" in (ROOT / "LICENSE").read_text(encoding="utf-8")
     assert importlib.metadata.version("paceline") == PROJECT["project"]["version"]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """What make looks at, with an environment whose pip only writes down what it was asked."""
+    for name in ("Makefile", "pyproject.toml", "constraints.txt", "setup.py"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    source = tmp_path / "kernels" / "native" / "src" / "module.cpp"
+    source.parent.mkdir(parents=True)
+    source.touch()
+    programs = tmp_path / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    (programs / "python").symlink_to(sys.executable)
+    (programs / "pip").write_text('#!/bin/sh\necho "$@" >> pip.log\n', encoding="utf-8")
+    (programs / "pip").chmod(0o755)
+    (tmp_path / ".venv" / ".made").touch()
+    return tmp_path
+
+
+def asked_of_pip(checkout: Path, stamp: str) -> tuple[list[str], str]:
+    """What `make` has pip install on the way to a stamp, and what it prints."""
+    log = checkout / "pip.log"
+    log.unlink(missing_ok=True)
+    environment = {name: value for name, value in os.environ.items() if name != "MAKEFLAGS"}  # of `make test` itself
+    made = subprocess.run(
+        ["make", f".venv/{stamp}"], cwd=checkout, env=environment, capture_output=True, text=True, check=True
+    )
+    return (log.read_text(encoding="utf-8").splitlines() if log.exists() else []), made.stdout
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_make_compiles_the_kernels_once_and_again_when_they_change(checkout: Path) -> None:
+    package = "install -c constraints.txt -e ."
+    tools = "install -c constraints.txt -r .venv/dev.txt"
+    asked, said = asked_of_pip(checkout, ".runtime")
+    assert asked == [package]
+    assert said.count("Compiling the kernels") == 1
+    asked, said = asked_of_pip(checkout, ".dev")
+    assert asked == [tools]
+    assert "Compiling" not in said
+    extras = PROJECT["project"]["optional-dependencies"]
+    assert (checkout / ".venv" / "dev.txt").read_text(encoding="utf-8").splitlines() == extras["dev"]
+    assert asked_of_pip(checkout, ".dev")[0] == []
+
+    later = time.time() + 5
+    os.utime(checkout / "kernels" / "native" / "src" / "module.cpp", (later, later))
+    assert asked_of_pip(checkout, ".dev")[0] == [package]
 
 
 @pytest.mark.proof

@@ -11,10 +11,11 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
-from service import MODEL_ID, LiveServer, is_idle, live_server, running_service, wait_until
+from service import MODEL_ID, LiveServer, live_server, running_service, wait_until, wait_until_idle
 
 from paceline.server.address import AddressError
 from paceline.server.chat_client import ChatError, ConnectionLostError, Conversation, ReplyFigures, chat
@@ -56,7 +57,7 @@ def test_cancelling_ends_the_reply_once_and_frees_the_engine(server: LiveServer,
         assert figures.status == "cancelled"
         assert figures.tokens < 1500
         assert talk.say("go on", lambda text: None, lambda: True).status == "cancelled"
-    wait_until(lambda: is_idle(service))
+    wait_until_idle(service)
 
 
 def test_figures_are_described_in_one_line() -> None:
@@ -123,6 +124,30 @@ def test_lines_of_a_pipe_become_replies(server: LiveServer, monkeypatch: pytest.
     assert printed.getvalue().count(" tokens") + printed.getvalue().count("1 token\n") == 2
 
 
+def test_a_slash_is_a_command_and_two_are_text(
+    server: LiveServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said: list[str] = []
+    say = Conversation.say
+
+    def listen(talk: Conversation, text: str, *rest: Any) -> ReplyFigures:
+        said.append(text)
+        return say(talk, text, *rest)
+
+    monkeypatch.setattr(Conversation, "say", listen)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("//etc is a folder\n/ //\n"))
+    with pytest.raises(ChatError) as caught:
+        chat(lambda: Conversation(server.url, max_tokens=3), Console(file=io.StringIO()))
+    assert str(caught.value).startswith("There is no command /; /new starts afresh, and // ")
+
+    typed = io.StringIO("/quit now\n/new\nhello\n")
+    monkeypatch.setattr(typed, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdin", typed)
+    chat(lambda: Conversation(server.url, max_tokens=3), Console(file=io.StringIO()))
+    assert said == ["/etc is a folder", "hello"]
+    assert capsys.readouterr().err.startswith("paceline: There is no command /quit; ")
+
+
 def test_ctrl_c_stops_the_reply_and_ctrl_d_ends_at_a_terminal(server: LiveServer, service: Service) -> None:
     """The whole program at a pseudo-terminal, with the keys a person presses."""
     ours, theirs = pty.openpty()
@@ -158,4 +183,4 @@ def test_ctrl_c_stops_the_reply_and_ctrl_d_ends_at_a_terminal(server: LiveServer
             process.kill()
             process.wait()
         os.close(ours)
-    wait_until(lambda: is_idle(service))
+    wait_until_idle(service)

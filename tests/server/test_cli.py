@@ -2,23 +2,20 @@ from __future__ import annotations
 
 import inspect
 import io
-import os
 import re
 import signal
 import socket
-import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import get_args
 
 import orjson
 import pytest
 import typer
-from service import MODEL_ID, live_server, running_service
+from serve_command import WAIT_S, serving
+from service import MODEL_ID, running_server
 from tiny_models import make_folder
 
 from paceline.engine.build import DRAFTERS
@@ -28,9 +25,6 @@ from paceline.kernels.backend import KV_FORMATS, WEIGHTS
 from paceline.server import options
 from paceline.server.cli import _name_of, app, chat, main, serve
 from paceline.server.page import WEB
-
-PACELINE = Path(sys.executable).with_name("paceline")
-WAIT_S = 60
 
 
 @pytest.fixture(scope="module")
@@ -42,28 +36,6 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     code = main(arguments)
     captured = capsys.readouterr()
     return code, captured.out, captured.err
-
-
-@contextmanager
-def serving(*arguments: str | Path, **environment: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The real command in a process of its own; yields it and the address it printed."""
-    process = subprocess.Popen(
-        [PACELINE, "serve", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PACELINE_PORT": "0", "PACELINE_THREADS": "1", **environment},
-    )
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        found = re.search(r"http://\S+?:\d+", line)
-        assert found is not None, process.communicate(timeout=WAIT_S)
-        yield process, found.group()
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.communicate(timeout=WAIT_S)
 
 
 def get(url: str, key: str | None = None) -> dict[str, object]:
@@ -78,6 +50,7 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "--help")
     assert code == 0
     assert all(name in out for name in ("serve", "chat", "fetch", "bench"))
+    assert run(capsys) == (0, out, "")
 
 
 @pytest.mark.parametrize(
@@ -207,13 +180,29 @@ def test_serve_answers_under_every_name_and_stops_on_a_signal(model: Path) -> No
     assert "Traceback" not in out + err
 
 
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--kv-memory=32KB", r"a context of only \d+ tokens; raise --kv-memory for more\.\n"),
+        ("--context-length=128", r"a context of only 128 tokens; raise --context-length for more\.\n"),
+        ("--max-batch=2", ""),
+    ],
+)
+def test_too_little_room_for_a_conversation_is_said_at_the_start(model: Path, option: str, said: str) -> None:
+    with serving(model, option) as (process, _):
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=WAIT_S)
+    assert bool(re.search("a context of only", err)) == bool(said)
+    assert re.search(said, err), err
+
+
 def test_bench_and_chat_against_the_real_server(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prompts = tmp_path / "prompts.txt"
     prompts.write_text("one two three one two three one two\nhello\n")
     record = tmp_path / "out.json"
-    with running_service(tmp_path, context_length=512) as service, live_server(service) as server:
+    with running_server(tmp_path, context_length=512) as server:
         line = [
             "bench", server.url, "--prompts", str(prompts), "--compare", "--concurrency", "1,2", "--max-tokens", "24",
             "--json", str(record), "--temperature", "0.8", "--seed", "3",

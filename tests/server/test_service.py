@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from service import MODEL_ID, build_service, running_service
+from tiny_models import make_folder
 from vocabularies import whole_text
 
 from paceline.engine.config import EngineConfig
@@ -70,6 +71,23 @@ async def test_a_prompt_must_leave_room_for_one_token(service: Service) -> None:
     assert len(await service.prompt([{"role": "user", "content": "z" * most}])) == service.context_length - 1
     with pytest.raises(RequestError, match="maximum context length"):
         await service.prompt([{"role": "user", "content": "z" * (most + 1)}])
+
+
+@pytest.mark.parametrize(
+    ("options", "limit"),
+    [
+        ({}, "This model's maximum context length is 1024 tokens, and"),
+        ({"context_length": 96}, "The maximum context length is 96 tokens, set by this server's --context-length, and"),
+        ({"kv_memory": 2**16}, r"The maximum context length is \d+ tokens, set by this server's --kv-memory, and"),
+    ],
+)
+async def test_the_option_that_limits_the_context_is_named(tmp_path: Path, options: dict[str, int], limit: str) -> None:
+    model = make_folder(tmp_path / "model", "smollm2", max_position_embeddings=1024)
+    config = EngineConfig(device="cpu", threads=1, **options)  # type: ignore[arg-type]
+    service = Service.build(model, tmp_path, config, MODEL_ID)
+    with pytest.raises(RequestError, match=f"^{limit} the messages alone are "):
+        await service.prompt([{"role": "user", "content": "z" * 1500}])
+    assert (service.short_context is None) == (options == {})
 
 
 async def test_what_cannot_fit_is_refused_before_it_is_tokenised(service: Service) -> None:

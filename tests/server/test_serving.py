@@ -10,7 +10,8 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from service import MODEL_ID, live_server, wait_until
+from raw_sockets import everything
+from service import ENDLESS, MODEL_ID, live_server, wait_until
 from tiny_models import make_folder
 from websockets.sync.client import connect
 
@@ -123,7 +124,7 @@ def test_a_signal_lets_the_reply_finish(tmp_path: Path) -> None:
     try:
         url = program.stdout.readline().strip()
         assert url, program.stderr.read()
-        body = {"messages": [{"role": "user", "content": "hi"}], "stream": True, "logit_bias": {"2": -100}}
+        body = {"messages": [{"role": "user", "content": "hi"}], "stream": True, **ENDLESS}
         request = urllib.request.Request(
             f"{url}/v1/chat/completions", json.dumps(body).encode(), {"content-type": "application/json"}
         )
@@ -152,12 +153,8 @@ def test_connections_without_a_request_are_closed(service: Service) -> None:
         session.recv()
         for sent in (b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost:", upgrade, whole + whole[:20]):
             with socket.create_connection(("127.0.0.1", live.port)) as silent:
-                silent.settimeout(20)
                 silent.sendall(sent)
-                answer = b""
-                while part := silent.recv(4096):
-                    answer += part
-                assert answer.startswith(b"HTTP/1.1 200") == sent.startswith(whole)
+                assert everything(silent).startswith("HTTP/1.1 200") == sent.startswith(whole)
         session.send("{}")  # a session may be silent for longer
         assert json.loads(session.recv())["type"] == "error"
 

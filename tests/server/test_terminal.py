@@ -1,7 +1,12 @@
 from __future__ import annotations
 
-import pytest
+import io
+import re
 
+import pytest
+from rich.console import Console
+
+from paceline.server import terminal
 from paceline.server.terminal import fetch_progress, output, say_error
 
 
@@ -32,3 +37,17 @@ def test_progress_shows_each_stage_and_copes_with_an_unknown_size(capsys: pytest
     assert "download" in shown.err
     assert "unpack" in shown.err
     assert shown.out == ""
+
+
+@pytest.mark.parametrize(("arrived", "promised"), [((0, 300, 681), False), ((0, 2**20, 2**21), True)])
+def test_no_end_is_promised_before_bytes_flow(
+    monkeypatch: pytest.MonkeyPatch, arrived: tuple[int, ...], promised: bool
+) -> None:
+    """Offline, pip's complaints about the network are all that arrives."""
+    screen = io.StringIO()
+    monkeypatch.setattr(terminal, "notices", lambda: Console(file=screen, force_terminal=True, width=120))
+    with fetch_progress() as report:
+        for done in arrived:
+            report("download", done, 92_871_040)
+    assert "download" in screen.getvalue()
+    assert bool(re.search(r"\d:\d\d:\d\d", screen.getvalue())) == promised

@@ -18,6 +18,20 @@ from paceline.server.session import Begin, Output, Send, Session
 from paceline.server.stop_strings import StopStrings
 from paceline.server.tokenizer import Tokenizer
 
+# The events of one reply of two steps, in the order clients rely on.
+REPLY = [
+    "response.created",
+    "response.output_item.added",
+    "conversation.item.added",
+    "response.content_part.added",
+    "response.output_text.delta",
+    "response.output_text.delta",
+    "response.output_text.done",
+    "response.content_part.done",
+    "response.output_item.done",
+    "conversation.item.done",
+    "response.done",
+]
 LIMITS = Limits(vocab_size=100, speculators=("auto", "none"))
 
 
@@ -88,3 +102,12 @@ class Driver:
 
 def types(events: Sequence[dict[str, Any]]) -> list[str]:
     return [event["type"] for event in events]
+
+
+def error_of(events: list[dict[str, Any]]) -> dict[str, Any]:
+    """The one event, which is an error in the form clients know."""
+    assert types(events) == ["error"]
+    error: dict[str, Any] = events[0]["error"]
+    assert set(error) == {"type", "code", "message", "param", "event_id"}
+    assert error["message"].endswith(".")
+    return error

@@ -22,6 +22,7 @@ from paceline.server.serving import Server, bind, make_server, url_of
 MODEL_ID = "tiny"
 HOST = "http://localhost"
 SOCKET = "ws://localhost/v1/realtime"  # the test client has another host of its own for sockets
+ENDLESS = {"logit_bias": {"2": -100}}  # the end token never comes: the context is the only end
 
 
 def build_service(folder: Path, *, context_length: int = 256, **options: int | str) -> Service:
@@ -60,6 +61,7 @@ class LiveServer:
         if small_buffers:  # accepted sockets inherit it: a client that does not read is felt at once
             self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
         self._up = threading.Event()
+        self.service = service
         self.url = url_of(self._listener)
         self.port = int(self.url.rpartition(":")[2])
         self.server: Server = make_server(service, settings, self._listener, lambda url: self._up.set())
@@ -92,6 +94,23 @@ def live_server(
         server.join()
 
 
+@contextmanager
+def running_server(
+    folder: Path,
+    settings: Settings | None = None,
+    *,
+    small_buffers: bool = False,
+    context_length: int = 256,
+    **options: int | str,
+) -> Iterator[LiveServer]:
+    """A service of its own behind uvicorn, for tests that stop it or let clients misbehave."""
+    with (
+        running_service(folder, context_length=context_length, **options) as service,
+        live_server(service, settings, small_buffers=small_buffers) as server,
+    ):
+        yield server
+
+
 def wait_until(condition: Callable[[], bool], patience_s: float = 20.0) -> None:
     """Fails when `condition` does not come true; the patience is no measurement, only an end."""
     end = time.monotonic() + patience_s
@@ -104,3 +123,12 @@ def is_idle(service: Service) -> bool:
     """Nothing runs, waits or holds a block, and no command is on its way to the engine."""
     stats = service.loop.stats()
     return service.loop._inbox.empty() and stats.running == stats.waiting == stats.blocks_held == 0
+
+
+def wait_for_tokens(service: Service, count: int) -> None:
+    """Until the engine has made so many tokens, for all replies together."""
+    wait_until(lambda: service.loop.stats().generated_tokens >= count)
+
+
+def wait_until_idle(service: Service) -> None:
+    wait_until(lambda: is_idle(service))

@@ -1,0 +1,40 @@
+"""Chromium and its tabs, as the tests of the page use them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from playwright.sync_api import Page, expect
+
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
+# No sandbox because tests may run as root; the rest so that the browser opens no connection of its own.
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+)
+REPLY_MS = 120_000  # for one reply of the real model on a busy machine
+
+
+@dataclass
+class Tab:
+    """One browser tab, with what its console complained about and the addresses it loaded from."""
+
+    page: Page
+    complaints: list[str] = field(default_factory=list)
+    addresses: set[str] = field(default_factory=set)
+
+    def open(self, url: str) -> Page:
+        self.page.goto(url)
+        return self.page
+
+    def ask(self, text: str) -> None:
+        self.page.fill("#message", text)
+        self.page.press("#message", "Enter")
+
+    def finish(self) -> str:
+        """Waits for the end of the running reply and returns its text."""
+        expect(self.page.locator("#send")).to_be_visible(timeout=REPLY_MS)
+        return self.page.locator(".turn.assistant .text").last.text_content() or ""
+
+    def note(self) -> str:
+        return self.page.locator(".turn.assistant .note").last.text_content() or ""

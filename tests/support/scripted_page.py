@@ -1,0 +1,113 @@
+"""A server for the page that says what no real model would."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from websockets.datastructures import Headers
+from websockets.exceptions import ConnectionClosed
+from websockets.http11 import Request, Response
+from websockets.sync.server import ServerConnection, serve
+from websockets.typing import Subprotocol
+
+WEB = Path(__file__).parents[2] / "web"
+POLICY = (
+    "default-src 'self'; connect-src 'self' ws: wss:; img-src 'self' data:; style-src 'self'; script-src 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
+KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+
+Event = dict[str, Any]
+
+
+@dataclass
+class Scripted:
+    """Serves the page as the real server does; every response.create is answered by `reply`."""
+
+    reply: Callable[[ServerConnection, Event], None] = lambda connection, event: None
+    key: str = ""
+    model: str = "scripted"
+    sessions: list[list[Event]] = field(default_factory=list)  # what the page sent, by session
+    url: str = ""
+
+    def http(self, connection: ServerConnection, request: Request) -> Response | None:
+        path = request.path.partition("?")[0]
+        bearer = request.headers.get("authorization") == f"Bearer {self.key}"
+        offered = f"openai-insecure-api-key.{self.key}" in request.headers.get("sec-websocket-protocol", "")
+        if path.startswith("/v1/") and self.key and not bearer and not offered:
+            return connection.respond(HTTPStatus.UNAUTHORIZED, "")
+        if path == "/v1/realtime":
+            return None
+        file = WEB / ("index.html" if path == "/" else path[1:])
+        if path == "/v1/models" or not file.is_file():
+            return connection.respond(HTTPStatus.NOT_FOUND, "")
+        headers = Headers(
+            {"content-type": KINDS[file.suffix], "content-security-policy": POLICY, "connection": "close"}
+        )
+        body = file.read_bytes()
+        headers["content-length"] = str(len(body))
+        return Response(200, "OK", headers, body)
+
+    def talk(self, connection: ServerConnection) -> None:
+        heard: list[Event] = []
+        self.sessions.append(heard)
+        say(connection, "session.created", session={"model": self.model})
+        try:
+            for message in connection:
+                event = json.loads(message)
+                heard.append(event)
+                if event["type"] == "response.create":
+                    self.reply(connection, event)
+                elif event["type"] == "response.cancel":
+                    say(connection, "response.done", response={"id": "r", "status": "cancelled"})
+        except ConnectionClosed:
+            pass  # the page went on to another session
+
+    def said(self) -> list[tuple[str, str]]:
+        """Role and text of each item in the newest session."""
+        items = [event["item"] for event in self.sessions[-1] if event["type"] == "conversation.item.create"]
+        return [(item["role"], item["content"][0]["text"]) for item in items]
+
+
+def say(connection: ServerConnection, kind: str, **fields: object) -> None:
+    connection.send(json.dumps({"type": kind, "event_id": "e", **fields}))
+
+
+def stream(connection: ServerConnection, *pieces: str) -> None:
+    """The beginning of a reply: one step per piece, the first of one token, the others of two."""
+    say(connection, "response.created", response={"id": "r"})
+    for i, piece in enumerate(pieces):
+        counts = {"drafted": 3, "accepted": 1, "emitted": 2} if i else {"drafted": 0, "accepted": 0, "emitted": 1}
+        say(connection, "response.output_text.delta", response_id="r", delta=piece, x_seq=i + 1, x_spec=counts)
+
+
+def complete(connection: ServerConnection, *pieces: str) -> None:
+    stream(connection, *pieces)
+    usage = {"output_tokens": 2 * len(pieces) - 1}
+    say(connection, "response.done", response={"id": "r", "status": "completed", "usage": usage})
+
+
+@contextmanager
+def scripted_page() -> Iterator[Scripted]:
+    """The script's server on a free loopback port, in a thread."""
+    script = Scripted()
+
+    def choose(connection: ServerConnection, offered: Sequence[Subprotocol]) -> Subprotocol | None:
+        return Subprotocol("realtime") if "realtime" in offered else None
+
+    with serve(
+        script.talk, "127.0.0.1", 0, process_request=script.http, select_subprotocol=choose, compression=None
+    ) as server:
+        script.url = f"http://127.0.0.1:{server.socket.getsockname()[1]}/"
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield script
+        server.shutdown()
+        thread.join()
