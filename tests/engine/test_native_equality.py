@@ -265,7 +265,9 @@ def test_the_default_model_is_spoken_for_to_the_byte(model: Any, sampling: str, 
     for proposer in (NGram(), Scripted("random", truth, model.config.vocab_size)):
         speculative = run(tiny_engine(model, [proposer], step_budget=48, threads=2, **options), requests)
         assert_equal(None, requests, plain, speculative, record_property)
-        assert sum(delta.accepted for reply in speculative.deltas.values() for delta in reply) > 0
+        accepted = sum(delta.accepted for reply in speculative.deltas.values() for delta in reply)
+        # Penalties leave nothing that an n-gram could see again.
+        assert accepted > 0 or (sampling == "penalties" and isinstance(proposer, NGram))
 
 
 @pytest.mark.proof
