@@ -6,7 +6,7 @@ from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 from functools import partial
 
-from paceline.kernels.sample import Sample
+from paceline.kernels.backend import Ops
 from paceline.spec.accept import walk
 from paceline.spec.tree import TokenTree
 
@@ -31,13 +31,14 @@ class Outcome:
 
 
 class Acceptor:
-    def __init__(self, sample: Sample, context_length: int) -> None:
-        self._sample = sample
+    def __init__(self, ops: Ops, context_length: int) -> None:
+        self._ops = ops
         self._context_length = context_length
 
     def walk(self, plan: Plan, trees: Seq[TokenTree], out: StepOutput) -> list[Outcome]:
         """One outcome per row. The reply ends inside an accepted run where a stop id or a length says so."""
-        greedy: list[int] = out.logits.argmax(dim=-1).tolist()
+        wanted = any(row.samples and row.seq.request.sampling.takes_argmax for row in plan.rows)
+        greedy = self._ops.greedy(out.logits) if wanted else []
         outcomes = []
         for row, tree, start in zip(plan.rows, trees, out.starts, strict=True):
             if not row.samples:
@@ -45,7 +46,7 @@ class Acceptor:
                 continue
             seq, first = row.seq, row.known - 1
             stop = start + len(tree) - first
-            choose = Chooser(seq, out.logits[start:stop], greedy[start:stop], first, self._sample)
+            choose = Chooser(seq, out.logits[start:stop], greedy[start:stop], first, self._ops)
             path, tokens = walk(tree, row.known, choose, partial(self._is_last, seq))
             outcomes.append(
                 Outcome(

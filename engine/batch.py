@@ -1,10 +1,10 @@
-"""From a plan and its trees to the tensors of one pass."""
+"""From a plan and its trees to the arrays of one pass."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence as Seq
 
-import torch
+import numpy as np
 
 from paceline.kernels.batch import Batch
 from paceline.kernels.tree_attention import Layout
@@ -14,7 +14,7 @@ from .page_table import PageTable
 from .scheduler import Plan
 
 
-def build_batch(plan: Plan, trees: Seq[TokenTree], device: torch.device) -> Batch:
+def build_batch(plan: Plan, trees: Seq[TokenTree]) -> Batch:
     """Node i of a sequence with c computed tokens stands in its slot c + i, at position c + depth(i).
 
     Sampled rows are those from the last known node on, in order: a sequence's walk starts at its first sampled row.
@@ -30,25 +30,22 @@ def build_batch(plan: Plan, trees: Seq[TokenTree], device: torch.device) -> Batc
         ids += tree.tokens
         positions += [c + depth for depth in tree.depths]
         slots += [PageTable.slot(row.seq, c + node) for node in range(n)]
-        ancestors += [0] * n if tree.is_chain else map(_signed, tree.ancestors)
+        ancestors += [0] * n if tree.is_chain else tree.ancestors
         if row.samples:
             sampled += range(starts[-1] + row.known - 1, starts[-1] + n)
         starts.append(starts[-1] + n)
     tables = [row.seq.blocks for row in plan.rows]
-    widest = max(len(table) for table in tables)
-    layout = Layout(
-        row_starts=torch.tensor(starts, dtype=torch.int32),
-        context_lens=torch.tensor([row.seq.num_computed for row in plan.rows], dtype=torch.int32),
-        block_tables=torch.tensor([table + [0] * (widest - len(table)) for table in tables], dtype=torch.int32),
-        causal=torch.tensor([tree.is_chain for tree in trees]),
-        ancestors=torch.tensor(ancestors, dtype=torch.int64),
+    widest = max(map(len, tables))
+    return Batch(
+        ids=np.array(ids, np.int64),
+        positions=np.array(positions, np.int64),
+        slots=np.array(slots, np.int64),
+        sampled=np.array(sampled, np.int64),
+        layout=Layout(
+            row_starts=np.array(starts, np.int32),
+            context_lens=np.array([row.seq.num_computed for row in plan.rows], np.int32),
+            block_tables=np.array([table + [0] * (widest - len(table)) for table in tables], np.int32),
+            causal=np.array([tree.is_chain for tree in trees]),
+            ancestors=np.array(ancestors, np.uint64).view(np.int64),
+        ),
     )
-    ids_, positions_, slots_, sampled_ = (
-        torch.tensor(values, dtype=torch.int64, device=device) for values in (ids, positions, slots, sampled)
-    )
-    return Batch(ids_, positions_, slots_, sampled_, layout)
-
-
-def _signed(word: int) -> int:
-    """The same 64 bits as a signed integer: torch has no full unsigned arithmetic."""
-    return word - (1 << 64) if word >> 63 else word

@@ -7,11 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from zlib import crc32
 
-import torch
-
 from paceline.kernels import backend
 from paceline.kernels.backend import Ops
-from paceline.kernels.kv_cache import CacheShape
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.spec.cost import CostCurve
 from paceline.spec.drafters import AUTO, Drafters
@@ -22,6 +19,7 @@ from paceline.spec.proposer import Proposer
 
 from .acceptor import Acceptor
 from .config import EngineConfig
+from .device import choose_device
 from .engine import Engine
 from .errors import ConfigError
 from .model.checkpoint import Checkpoint
@@ -37,25 +35,17 @@ DRAFTERS: Mapping[str, Callable[[], Proposer]] = {NGram.name: NGram, Nothing.nam
 AUTO_DRAFTER = NGram.name
 
 _DEFAULT_CPU_KV = 512 << 20
-_DEFAULT_CUDA_SHARE = 0.6  # of the memory left once the weights are loaded
-_MEASURED_ROWS = (1, 2, 4, 8, 16, 32, 64)
+_DEFAULT_DEVICE_SHARE = 0.6  # of the memory left before the weights are loaded
+# Rows of a pass -> how often it is timed. Between 16 and 64 rows time is linear, within 1 %; a pass of 64 takes as long
+# as twelve of one row (75 ms on two cores), which evens out by itself what disturbs it.
+_MEASURED = {1: 2, 2: 2, 4: 2, 8: 2, 16: 2, 64: 1}
 # A prefill chunk beside running streams may stretch their step to this many times its cost without the chunk.
 _STRETCH = 2.0
 
 
-def choose_device(name: str) -> torch.device:
-    """Raises ConfigError for an unknown device, or for CUDA where there is none."""
-    if name not in ("auto", "cpu", "cuda"):
-        raise ConfigError(f"--device must be auto, cpu or cuda, got {name!r}.")
-    available = torch.cuda.is_available()
-    if name == "cuda" and not available:
-        raise ConfigError("--device cuda was asked for, but torch sees no CUDA device; use --device cpu or auto.")
-    return torch.device("cuda" if available and name != "cpu" else "cpu")
-
-
-def choose_ops(config: EngineConfig, checkpoint: Checkpoint, shape: CacheShape, cache: Path | None) -> Ops:
+def choose_ops(config: EngineConfig, checkpoint: Checkpoint, device: str, cache: Path | None) -> Ops:
     """The backend asked for, or the best that can run this model here. Raises ConfigError."""
-    native = shape.device.type == "cpu" and config.backend in ("auto", "native")
+    native = device == "cpu" and config.backend in ("auto", "native")
     if config.backend == "native" and not native:
         raise ConfigError("--backend native runs on the CPU; use --device cpu with it, or --backend auto.")
     if native:
@@ -69,21 +59,19 @@ def choose_ops(config: EngineConfig, checkpoint: Checkpoint, shape: CacheShape, 
         )
         try:
             ops = backend.load("native", options)
-            ops.block_bytes(shape)  # refuses models the kernels do not fit
+            ops.check(cache_shape(checkpoint.config))
         except backend.BackendError as error:
             if config.backend == "native":
                 raise ConfigError(str(error)) from error
             _log.warning("Running on the slower torch kernels. %s", error)
         else:
-            torch.set_num_threads(1)  # what is left to torch is small, and two thread pools would fight for the cores
             return ops
     for option, value, usual in (("weights", config.weights, "stored"), ("kv-format", config.kv_format, "f16")):
         if value != usual:
             raise ConfigError(f"--{option} {value} needs the native kernels; leave it at {usual} here.")
-    if config.threads is not None:
-        torch.set_num_threads(config.threads)
+    name = "reference" if config.backend == "auto" else config.backend
     try:
-        return backend.load("reference" if config.backend == "auto" else config.backend)
+        return backend.load(name, backend.Options(device=device, threads=config.threads))
     except backend.BackendError as error:
         raise ConfigError(str(error)) from error
 
@@ -103,26 +91,23 @@ def build_engine(
     that cannot be loaded; ConfigError, before weights are read, for options that do not fit the machine or the model.
     """
     drafters = Drafters(proposers if proposers is not None else [_drafter(config.speculator)])
-    device = choose_device(config.device)
-    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
     model = checkpoint.config
-    shape = cache_shape(model, dtype, device)
-    ops = choose_ops(config, checkpoint, shape, cache)
     wanted = config.context_length or model.context_length
     if wanted > model.context_length:
         raise ConfigError(
             f"--context-length is {wanted}, but this model was made for {model.context_length} tokens; lower it."
         )
-
+    ops = choose_ops(config, checkpoint, choose_device(config.device), cache)
+    shape = cache_shape(model)
     spare = config.max_batch * (blocks_for(config.max_nodes) + 1) if _guesses(drafters) else 0
-    blocks, context_length = _size_cache(config, shape, ops.block_bytes(shape), wanted)
-    decoder = Decoder(model, checkpoint.load(device=device, dtype=dtype), ops, context_length=context_length)
+    blocks, context_length = _size_cache(config, ops.free_memory(), ops.block_bytes(shape), wanted)
+    decoder = Decoder(model, checkpoint.load(), ops, context_length=context_length)
     ops.finish()
     checkpoint.close()
-    runner = Runner(decoder, ops.allocate(shape, blocks + spare), ops, device)
+    runner = Runner(decoder, ops.allocate(shape, blocks + spare), ops)
     if cost is None:
-        measurable = [rows for rows in _MEASURED_ROWS if rows <= min(blocks * BLOCK_SIZE, wanted)]
-        cost = CostCurve({rows: runner.measure(rows) for rows in measurable})
+        most = min(blocks * BLOCK_SIZE, wanted)
+        cost = CostCurve({rows: runner.measure(rows, times) for rows, times in _MEASURED.items() if rows <= most})
     pages = PageTable(blocks + spare, spare)
     return Engine(
         scheduler=Scheduler(
@@ -136,7 +121,7 @@ def build_engine(
         ),
         pages=pages,
         runner=runner,
-        acceptor=Acceptor(ops.sample, context_length),
+        acceptor=Acceptor(ops, context_length),
         drafters=drafters,
         planner=Planner(cost),
         context_length=context_length,
@@ -170,12 +155,14 @@ def prefill_limit(cost: CostCurve, decoding: int, budget: int) -> int:
     return max(1, cost.rows_within(_STRETCH * cost.cost(decoding), decoding + budget) - decoding)
 
 
-def _size_cache(config: EngineConfig, shape: CacheShape, block_bytes: int, wanted: int) -> tuple[int, int]:
-    """(blocks, context length): a lone sequence of full context always fits, so nothing can wait forever."""
+def _size_cache(config: EngineConfig, device_free: int | None, block_bytes: int, wanted: int) -> tuple[int, int]:
+    """(blocks, context length): a lone sequence of full context always fits, so nothing can wait forever.
+
+    device_free: bytes left on a device that has memory of its own.
+    """
     memory = config.kv_memory
     if memory is None:
-        on_cuda = shape.device.type == "cuda"
-        memory = int(torch.cuda.mem_get_info(shape.device)[0] * _DEFAULT_CUDA_SHARE) if on_cuda else _DEFAULT_CPU_KV
+        memory = _DEFAULT_CPU_KV if device_free is None else int(device_free * _DEFAULT_DEVICE_SHARE)
     blocks = memory // block_bytes
     if config.context_length is not None and blocks < blocks_for(wanted):
         raise ConfigError(

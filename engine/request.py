@@ -85,6 +85,11 @@ class SamplingParams:
             or bool(self.logit_bias)
         )
 
+    @property
+    def takes_argmax(self) -> bool:
+        """True when the next token is the model's likeliest, and nothing else is asked about it."""
+        return self.temperature == 0.0 and self.logprobs is None and not self.rewrites_logits
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speculation:

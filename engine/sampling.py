@@ -2,82 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from collections.abc import Sequence as Seq
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
 
-from paceline.kernels.sample import Draw, Sample
+from paceline.kernels.backend import Ops
+from paceline.kernels.sample import Draw, Logits
 
 from .request import SamplingParams, TokenLogprob
 from .sequence import Sequence
 
+Floats = NDArray[np.float32]
 
-def process_logits(logits: torch.Tensor, params: SamplingParams, prompt: Seq[int], output: Seq[int]) -> torch.Tensor:
-    """Apply penalties and bias to logits [V] (float32); returns a new tensor.
+
+def process_logits(logits: Floats, params: SamplingParams, prompt: Seq[int], output: Seq[int]) -> Floats:
+    """Apply penalties and bias to logits [V], in float32; returns a new array.
 
     The repetition penalty (Keskar et al., arXiv 1909.05858) counts prompt and output; frequency and presence penalties
     count the output alone, as in OpenAI's API.
     """
-    logits = logits.clone()
+    logits = logits.copy()
     if params.repetition_penalty != 1.0:
-        seen = torch.tensor(np.unique(np.array([*prompt, *output], dtype=np.int64)), device=logits.device)
-        values = logits[seen]
-        penalty = params.repetition_penalty
-        logits[seen] = torch.where(values > 0, values / penalty, values * penalty)
+        seen = np.unique(np.array([*prompt, *output], np.int64))
+        values, penalty = logits[seen], np.float32(params.repetition_penalty)
+        logits[seen] = np.where(values > 0, values / penalty, values * penalty)
     if output and (params.frequency_penalty or params.presence_penalty):
-        ids, counts = np.unique(np.array(output, dtype=np.int64), return_counts=True)
+        ids, counts = np.unique(np.array(output, np.int64), return_counts=True)
         penalties = params.frequency_penalty * counts + params.presence_penalty
-        logits[torch.tensor(ids, device=logits.device)] -= torch.tensor(
-            penalties, dtype=logits.dtype, device=logits.device
-        )
+        logits[ids] -= penalties.astype(np.float32)
     if params.logit_bias:
-        _add_bias(logits, params.logit_bias)
+        bias = params.logit_bias
+        logits[np.array(list(bias), np.int64)] += np.array(list(bias.values()), np.float32)
     return logits
 
 
-def _add_bias(logits: torch.Tensor, bias: Mapping[int, float]) -> None:
-    ids = torch.tensor(list(bias), dtype=torch.int64, device=logits.device)
-    logits[ids] += torch.tensor(list(bias.values()), dtype=logits.dtype, device=logits.device)
-
-
-def token_logprob(logits: torch.Tensor, token: int, alternatives: int) -> TokenLogprob:
-    """Log-softmax of processed logits [V] at `token` and at the `alternatives` likeliest tokens."""
-    logprobs = torch.log_softmax(logits.double(), dim=-1)
-    top: tuple[tuple[int, float], ...] = ()
-    if alternatives:
-        values, ids = logprobs.topk(min(alternatives, logprobs.numel()))
-        top = tuple(zip(ids.tolist(), values.tolist(), strict=True))
+def token_logprob(logits: Floats, token: int, alternatives: int) -> TokenLogprob:
+    """Log-softmax of processed logits [V], in float64, at `token` and at the `alternatives` likeliest tokens."""
+    shifted = logits.astype(np.float64)
+    shifted -= shifted.max()
+    logprobs = shifted - np.log(np.exp(shifted).sum())
+    top = tuple((int(v), float(logprobs[v])) for v in _likeliest(logprobs, min(alternatives, logprobs.size)))
     return TokenLogprob(token, float(logprobs[token]), top)
+
+
+def _likeliest(values: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+    """Indices of the `count` highest values, highest first; ties in order of index."""
+    if count == 0:
+        return np.empty(0, np.int64)
+    floor = np.partition(values, -count)[-count]
+    candidates = np.flatnonzero(values >= floor)  # ties with the last one among them
+    return candidates[np.argsort(-values[candidates], kind="stable")][:count]
 
 
 class Chooser:
     """Chooses the token after a node of one sequence's tree; made anew for each step.
 
     logits: [n, V], the row of node i of the walk at i - first. greedy: the argmax of each row, computed for the whole
-    step at once.
+    step at once; read only where the request takes it, see `SamplingParams.takes_argmax`.
     """
 
-    def __init__(self, seq: Sequence, logits: torch.Tensor, greedy: Seq[int], first: int, sample: Sample) -> None:
+    def __init__(self, seq: Sequence, logits: Logits, greedy: Seq[int], first: int, ops: Ops) -> None:
         self._seq = seq
         self._params = seq.request.sampling
         self._logits = logits
         self._greedy = greedy
         self._first = first
-        self._sample = sample
+        self._ops = ops
         self.logprobs: list[TokenLogprob] = []
 
     def __call__(self, node: int, path: tuple[int, ...]) -> int:
         """path: tokens chosen in this step on the way to `node`."""
         params = self._params
         row = node - self._first
-        if params.temperature == 0.0 and params.logprobs is None and not params.rewrites_logits:
+        if params.takes_argmax:
             return self._greedy[row]
-        logits = self._logits[row]
+        logits = self._logits[row : row + 1]
         if params.rewrites_logits:
             prompt = self._seq.request.prompt
-            logits = process_logits(logits, params, prompt, [*self._seq.tokens[len(prompt) :], *path])
+            output = [*self._seq.tokens[len(prompt) :], *path]
+            logits = process_logits(self._ops.host(logits)[0], params, prompt, output)[None]
+        elif params.logprobs is not None:
+            logits = self._ops.host(logits)
         draw = Draw(
             seed=params.seed,
             position=len(self._seq.tokens) + len(path),
@@ -86,7 +92,7 @@ class Chooser:
             top_p=params.top_p,
             min_p=params.min_p,
         )
-        token = self._sample(logits[None], [draw])[0]
+        token = self._ops.sample(logits, [draw])[0]
         if params.logprobs is not None:
-            self.logprobs.append(token_logprob(logits, token, params.logprobs))
+            self.logprobs.append(token_logprob(logits[0], token, params.logprobs))
         return token

@@ -7,20 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from .batch import Batch
 from .embed import Embed, PackTable, TiedHead
-from .kv_cache import Allocate, BlockBytes, Cache
-from .linear import Linear, Pack
+from .kv_cache import Allocate, BlockBytes, Cache, CacheShape
+from .linear import Activation, Linear, MakeConstant, Pack
 from .move_kv import MoveKV
 from .rope_store import RopeStore
-from .sample import Sample
+from .sample import Greedy, Host, Logits, Sample
 from .select import Select
 from .tree_attention import Prepare, TreeAttention
 
-Pass = Callable[[Batch, Cache], tuple[torch.Tensor, torch.Tensor]]  # (logits [M, V], hidden [M, H])
-Compile = Callable[[Callable[[Batch, Cache], Any]], Pass]
+Pass = Callable[[Batch, Cache], tuple[Logits, Activation]]  # (logits [M, V], hidden [M, H])
+Compile = Callable[[Callable[[Any, Cache], Any]], Pass]
 
 
 WEIGHTS = ("stored", "q4", "q4_128", "q8", "q8_128", "bf16", "f16", "f32")
@@ -33,12 +31,13 @@ class BackendError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a backend may be told. Only the native one has choices; the reference keeps the model's own dtype.
+    """What a backend may be told. Formats are the native one's choice, the device is the reference's.
 
-    weights: one of WEIGHTS; "stored" keeps every value a checkpoint holds. kv: one of KV_FORMATS. store: a file that
-    keeps packed weights for the next start, valid for one `fingerprint` of the model.
+    device: "cpu" or "cuda". weights: one of WEIGHTS; "stored" keeps every value a checkpoint holds. kv: one of
+    KV_FORMATS. store: a file that keeps packed weights for the next start, valid for one `fingerprint` of the model.
     """
 
+    device: str = "cpu"
     threads: int | None = None
     weights: str = "stored"
     kv: str = "f16"
@@ -50,14 +49,22 @@ class Options:
 class Ops:
     """Every op of a step, all from one backend: results of different backends are never mixed.
 
-    compile: makes a pass of a function that calls ops on a batch and a cache. A backend may run the function each
-    time, or once, to record what it calls.
+    What goes into a pass is host arrays; what comes out is the backend's own, read through `sample`, `greedy` and
+    `host`.
+
+    compile: makes a pass of a function that calls ops on a batch and a cache. The batch it is given has the fields of
+    `Batch` as the backend wants them. A backend may run the function each time, or once, to record what it calls.
+    check: raises BackendError for a model that the kernels do not fit. free_memory: bytes left on a device of the
+    backend's own; None where it shares the host's.
     """
 
     name: str
     compile: Compile
+    check: Callable[[CacheShape], None]
+    free_memory: Callable[[], int | None]
     allocate: Allocate
     block_bytes: BlockBytes
+    constant: MakeConstant
     pack: Pack
     pack_table: PackTable
     tied_head: TiedHead
@@ -69,37 +76,15 @@ class Ops:
     tree_attention: TreeAttention
     move_kv: MoveKV
     sample: Sample
+    greedy: Greedy
+    host: Host
     finish: Callable[[], None]  # all weights are packed
 
 
 def _reference(options: Options) -> Ops:
-    from .embed.reference import embed, pack_table, tied_head
-    from .kv_cache import allocate, block_bytes
-    from .linear.reference import linear, pack
-    from .move_kv.reference import move_kv
-    from .rope_store.reference import rope_store
-    from .sample.reference import sample
-    from .select.reference import select
-    from .tree_attention.reference import prepare, tree_attention
+    from .reference import build  # torch, which nothing else here needs, takes 1.6 s to import
 
-    return Ops(
-        name="reference",
-        compile=torch.inference_mode(),
-        allocate=allocate,
-        block_bytes=block_bytes,
-        pack=pack,
-        pack_table=pack_table,
-        tied_head=tied_head,
-        embed=embed,
-        select=select,
-        linear=linear,
-        rope_store=rope_store,
-        prepare=prepare,
-        tree_attention=tree_attention,
-        move_kv=move_kv,
-        sample=sample,
-        finish=lambda: None,
-    )
+    return build(options)
 
 
 def _native(options: Options) -> Ops:

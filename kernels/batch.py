@@ -1,20 +1,21 @@
-"""The rows of one pass, as tensors."""
+"""The rows of one pass, as the host has them: a backend moves them to where it computes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 
 from .tree_attention import Layout
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """R rows on the model's device; `layout` stays on the host."""
+    """R rows."""
 
-    ids: torch.Tensor  # [R] int64
-    positions: torch.Tensor  # [R] int64
-    slots: torch.Tensor  # [R] int64
-    sampled: torch.Tensor  # [M] int64, rows whose next token is wanted
+    ids: NDArray[np.int64]  # [R]
+    positions: NDArray[np.int64]  # [R]
+    slots: NDArray[np.int64]  # [R]
+    sampled: NDArray[np.int64]  # [M], rows whose next token is wanted
     layout: Layout

@@ -1,3 +1,3 @@
-"""The one number every room agrees on. Kept apart from tensors: bookkeeping imports it without loading torch."""
+"""The one number every room agrees on. Kept apart from arrays: bookkeeping imports it and nothing else."""
 
 BLOCK_SIZE = 16  # slots per block; slot s lives in block s // 16 at offset s % 16

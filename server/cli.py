@@ -1,10 +1,9 @@
 """The `paceline` command: serve, chat, fetch, bench.
 
-Commands import what they need when they run: `paceline --help` and a mistyped flag answer without loading torch.
+Commands import what they need when they run: `paceline --help` and a mistyped flag answer at once.
 Every expected failure is one sentence on standard error: exit code 2 for a wrong command line, 1 for the rest.
 """
 
-import importlib.metadata
 import logging
 import sys
 from collections.abc import Sequence
@@ -57,6 +56,8 @@ def _usage_sentence(error: typer.TyperException) -> str:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
+        import importlib.metadata
+
         output().print(importlib.metadata.version("paceline"))
         raise typer.Exit
 

@@ -12,6 +12,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import tiny_models
+from safetensors.torch import save_file
+
+from paceline.kernels.native import isa
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("kernels", "spec", "engine", "server")  # each may import itself and the rooms before it
@@ -22,6 +26,9 @@ TENSOR_FREE = tuple(
     f"paceline.engine.{name}" for name in ("sequence", "block_pool", "prefix_cache", "page_table", "scheduler")
 )
 HEAVY = ("torch", "triton", "transformers")
+
+# path -> why it may import torch, besides the files called reference.py
+LOADS_TORCH: dict[str, str] = {}
 
 LINES = 300
 # path -> (lines, why this file may be longer)
@@ -174,10 +181,51 @@ def test_light_modules_load_without_heavy_libraries(module: str) -> None:
     assert not loaded_after(f"import {module}") & set(HEAVY)
 
 
-def test_whole_server_loads_without_transformers() -> None:
-    loaded = loaded_after("import paceline.server.serving")
-    assert "torch" in loaded
-    assert "transformers" not in loaded
+def test_the_whole_server_loads_without_heavy_libraries() -> None:
+    assert not loaded_after("import paceline.server.cli, paceline.server.serving, paceline.server.service") & set(HEAVY)
+
+
+def test_only_references_import_torch_with_themselves() -> None:
+    """`import torch` takes 1.6 s, more than all the rest of a start: the native backend does without."""
+    eager = {
+        str(path)
+        for path in sources()
+        if any(module.split(".")[0] in HEAVY for module in imported(tree(path), path, late_too=False))
+    }
+    assert not {path for path in eager if not path.endswith("reference.py")} - set(LOADS_TORCH)
+    assert set(LOADS_TORCH) <= eager, "an exception that is needed no more"
+
+
+@pytest.mark.parametrize("kind", ["gguf", "bfloat16 folder"])
+def test_a_native_engine_runs_without_torch(kind: str, tmp_path: Path) -> None:
+    """A fresh process opens a model, builds its engine and answers a request of every kind of sampling."""
+    model = tiny_models.make_folder(tmp_path / "tiny", "smollm2")
+    if kind == "gguf":
+        model = tiny_models.write_gguf(model, tmp_path / "tiny.gguf")
+    else:
+        tensors = {name: tensor.bfloat16() for name, tensor in tiny_models.load_tensors(model).items()}
+        save_file(tensors, model / "model.safetensors")
+    try:
+        isa.load()
+    except isa.NativeUnavailableError as error:
+        pytest.skip(str(error))
+    code = f"""
+import sys
+from pathlib import Path
+from paceline.engine.config import EngineConfig
+from paceline.engine.request import Request, SamplingParams
+from paceline.server.service import Service
+service = Service.build(Path({str(model)!r}), Path({str(tmp_path / "cache")!r}), EngineConfig(device="cpu"), "tiny")
+engine = service.streams.loop.engine
+tokens = []
+for number, sampling in enumerate(({{}}, {{"temperature": 0.0}}, {{"presence_penalty": 0.5, "logprobs": 3}})):
+    engine.submit(Request(id=str(number), prompt=(1, 2, 3), sampling=SamplingParams(max_tokens=4, seed=1, **sampling)))
+while engine.has_work:
+    engine.step(lambda deltas: tokens.extend(token for delta in deltas for token in delta.tokens))
+assert len(tokens) == 12, tokens
+assert not {{"torch", "transformers"}} & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("name", BARE_NAMES)

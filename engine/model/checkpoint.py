@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from .assets import TextAssets
 from .gguf_checkpoint import GGUFCheckpoint
-from .hf_folder import HFCheckpoint
 
 if TYPE_CHECKING:
-    import torch
-
     from .config import ModelConfig
     from .weights import ModelWeights
 
@@ -35,8 +32,8 @@ class Checkpoint(Protocol):
     @property
     def text(self) -> TextAssets: ...
 
-    def load(self, *, device: torch.device, dtype: torch.dtype) -> ModelWeights:
-        """All weights, for `device` and `dtype`; matrices are read when they are packed. Raises ModelError."""
+    def load(self) -> ModelWeights:
+        """All weights; matrices are read when they are packed. Raises ModelError."""
 
     def close(self) -> None:
         """Let go of the open files; the next read opens them again."""
@@ -47,4 +44,8 @@ def open_checkpoint(path: Path, cache: Path) -> Checkpoint:
 
     `cache` keeps derived data that makes the next start quicker. Raises ModelError.
     """
-    return HFCheckpoint(path) if path.is_dir() else GGUFCheckpoint(path, cache)
+    if not path.is_dir():
+        return GGUFCheckpoint(path, cache)
+    from .hf_folder import HFCheckpoint  # with its reader of weights, which a .gguf file does not need
+
+    return HFCheckpoint(path)

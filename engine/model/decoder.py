@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-import torch
+import numpy as np
 
 from paceline.kernels.backend import Ops
-from paceline.kernels.batch import Batch
 from paceline.kernels.kv_cache import Cache, CacheShape
-from paceline.kernels.linear import Norm, Packed
+from paceline.kernels.linear import Activation, Floats, MakeConstant, Norm, Packed
 from paceline.kernels.rope_store import Rotation
 
 from .config import ModelConfig
@@ -29,19 +29,17 @@ class _Layer:
     down: Packed
 
 
-def cache_shape(config: ModelConfig, dtype: torch.dtype, device: torch.device) -> CacheShape:
+def cache_shape(config: ModelConfig) -> CacheShape:
     """What a cache for this model looks like."""
-    return CacheShape(config.num_layers, config.num_kv_heads, config.head_dim, dtype, device)
+    return CacheShape(config.num_layers, config.num_kv_heads, config.head_dim)
 
 
-def rotation(config: ModelConfig, positions: int, device: torch.device) -> Rotation:
+def rotation(config: ModelConfig, positions: int, constant: MakeConstant) -> Rotation:
     """Tables for positions 0 … positions - 1; angles in float64, so that far positions keep their phase."""
     inverse, scale = rope_inv_freq(config.rope, config.head_dim)
-    angles = torch.outer(torch.arange(positions, dtype=torch.float64), torch.from_numpy(inverse))
-    return Rotation(
-        (angles.cos() * scale).float().to(device),
-        (angles.sin() * scale).float().to(device),
-    )
+    angles = np.outer(np.arange(positions, dtype=np.float64), inverse)
+    cos, sin = ((turn(angles) * scale).astype(np.float32) for turn in (np.cos, np.sin))
+    return Rotation(constant(cos), constant(sin))
 
 
 class Decoder:
@@ -55,30 +53,34 @@ class Decoder:
     def __init__(self, config: ModelConfig, weights: ModelWeights, ops: Ops, *, context_length: int) -> None:
         self.config = config
         self._ops = ops
-        self._norm = Norm(weights.norm, config.rms_norm_eps)
+        self._norm = self._norm_of(weights.norm)
         self._embed = ops.pack_table(weights.embed)
         tied = weights.lm_head is weights.embed
         self._lm_head = ops.tied_head(self._embed) if tied else ops.pack(weights.lm_head)
         self._layers = [self._pack(layer) for layer in weights.layers]
-        self._rotation = rotation(config, context_length, weights.norm.device)
+        self._rotation = rotation(config, context_length, ops.constant)
         self.forward = ops.compile(self._pass)
 
     def _pack(self, layer: LayerWeights) -> _Layer:
-        pack, eps = self._ops.pack, self.config.rms_norm_eps
+        pack, norm = self._ops.pack, self._norm_of
         return _Layer(
-            attn_norm=Norm(layer.attn_norm, eps),
+            attn_norm=norm(layer.attn_norm),
             qkv=pack(layer.qkv, layer.qkv_bias),
-            q_norm=None if layer.q_norm is None else Norm(layer.q_norm, eps),
-            k_norm=None if layer.k_norm is None else Norm(layer.k_norm, eps),
+            q_norm=None if layer.q_norm is None else norm(layer.q_norm),
+            k_norm=None if layer.k_norm is None else norm(layer.k_norm),
             out=pack(layer.out),
-            ffn_norm=Norm(layer.ffn_norm, eps),
+            ffn_norm=norm(layer.ffn_norm),
             gate_up=pack(layer.gate_up, gate=True),
             down=pack(layer.down),
         )
 
-    def _pass(self, batch: Batch, cache: Cache) -> tuple[torch.Tensor, torch.Tensor]:
+    def _norm_of(self, weight: Floats) -> Norm:
+        return Norm(self._ops.constant(weight), self.config.rms_norm_eps)
+
+    def _pass(self, batch: Any, cache: Cache) -> tuple[Activation, Activation]:
+        """batch: the fields of a `Batch` as the backend wants them."""
         ops = self._ops
-        prepared = ops.prepare(batch.layout, batch.ids.device)
+        prepared = ops.prepare(batch.layout)
         x = ops.embed(self._embed, batch.ids)
         for index, layer in enumerate(self._layers):
             qkv = ops.linear(x, layer.qkv, norm=layer.attn_norm)

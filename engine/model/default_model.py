@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import orjson
-from filelock import FileLock, Timeout
 
 from paceline.engine.errors import ModelError
 
@@ -87,6 +86,8 @@ def fetch_default(
 
 def _lock(path: Path, report: Report) -> AbstractContextManager[object]:
     """Hold the lock file while in the `with` block; says so when another process makes us wait."""
+    from filelock import FileLock, Timeout  # 16 ms that a start with its model in place does not need
+
     lock = FileLock(path)
     try:
         return lock.acquire(timeout=0)

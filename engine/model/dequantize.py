@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from paceline.kernels import bfloat16
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -41,8 +43,8 @@ def dequantize(raw: NDArray[np.uint8], kind: str, out: NDArray[np.float32]) -> N
         out[...] = raw.view("<f4")
     elif kind == "F16":
         out[...] = raw.view("<f2")
-    elif kind == "BF16":  # the upper half of a float32
-        np.left_shift(raw.view("<u2"), 16, out=out.view(np.uint32), dtype=np.uint32)
+    elif kind == "BF16":
+        bfloat16.widen(raw.view("<u2"), out)
     else:
         _blocks(raw.reshape(-1).view(_LAYOUTS[kind]), kind, out.reshape(-1, BLOCK))
 

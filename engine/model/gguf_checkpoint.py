@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from paceline.engine.errors import ModelError
 
@@ -85,8 +84,8 @@ class GGUFCheckpoint:
         for name in expected:
             self._file.check_type(self._names[name])
 
-    def load(self, *, device: torch.device, dtype: torch.dtype) -> ModelWeights:
-        return load_weights(self.config, self, device=device, dtype=dtype)
+    def load(self) -> ModelWeights:
+        return load_weights(self.config, self)
 
     def close(self) -> None:
         self._file.close()
@@ -99,22 +98,14 @@ class GGUFCheckpoint:
         rows, order = self._file.raw(self._names[name]), self._order(name)
         return rows if order is None else rows[order]
 
-    def read_into(self, name: str, target: torch.Tensor) -> None:
-        """Dequantise one tensor into `target` (its shape), piece by piece."""
-        gguf = self._names[name]
-        rows = target.shape[0]
-        flat = target.view(rows, -1)
-        order = self._order(name)
-        step = max(1, _PIECE // flat.shape[1])
-        in_place = target.device.type == "cpu" and target.dtype == torch.float32 and flat.is_contiguous()
-        scratch = None if in_place else np.empty((min(step, rows), flat.shape[1]), np.float32)
-        for start in range(0, rows, step):
-            stop = min(start + step, rows)
-            part = flat[start:stop]
-            values = part.numpy() if scratch is None else scratch[: stop - start]
-            self._file.rows(gguf, slice(start, stop) if order is None else order[start:stop], values)
-            if scratch is not None:
-                part.copy_(torch.from_numpy(values))
+    def read(self, name: str, first: int, out: NDArray[np.float32]) -> None:
+        """Dequantise rows into `out`, piece by piece."""
+        gguf, order = self._names[name], self._order(name)
+        step = max(1, _PIECE // out.shape[1])
+        for start in range(0, len(out), step):
+            piece = out[start : start + step]
+            rows = slice(first + start, first + start + len(piece))
+            self._file.rows(gguf, rows if order is None else order[rows], piece)
 
     def _order(self, name: str) -> NDArray[np.int64] | None:
         if self.config.family != "llama":

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 import orjson
-import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
 
 from paceline.engine.errors import ModelError
 
 from .assets import TextAssets
 from .config import ModelConfig, from_hf
+from .dequantize import dequantize
 from .files import file_fingerprint
+from .safetensors_file import SafetensorsFile
 from .weights import ModelWeights, check_tensors, expected_tensors, load_weights
 
 _DTYPES = ("F32", "F16", "BF16")
@@ -33,58 +33,39 @@ class HFCheckpoint:
         self.config: ModelConfig = from_hf(config)
         self._files = _weight_files(folder)
         self.fingerprint: str = file_fingerprint([folder / "config.json", *set(self._files.values())])
-        self._open: tuple[Path, Any] | None = None
-        self._kinds: dict[str, str] = {}
+        self._shards = {path: SafetensorsFile(path) for path in set(self._files.values())}
         self._check()
         self.text: TextAssets = _text_assets(folder, config)
 
-    def load(self, *, device: torch.device, dtype: torch.dtype) -> ModelWeights:
-        return load_weights(self.config, self, device=device, dtype=dtype)
+    def load(self) -> ModelWeights:
+        return load_weights(self.config, self)
 
     def close(self) -> None:
-        self._open = None
-
-    def read_into(self, name: str, target: torch.Tensor) -> None:
-        """Copy one tensor into `target`; its source is mapped from the file, so only `target` takes memory."""
-        target.copy_(self._tensor(name))
+        for shard in self._shards.values():
+            shard.close()
 
     def kind(self, name: str) -> str:
-        return self._kinds[name]
+        return self._shards[self._files[name]].tensors[name].kind
 
     def raw(self, name: str) -> NDArray[np.uint8]:
-        """The tensor's bytes, [rows, bytes per row]."""
-        tensor = self._tensor(name)
-        data: NDArray[np.uint8] = tensor.reshape(tensor.shape[0], -1).view(torch.uint8).numpy()
-        return data
+        """The tensor's bytes, [rows, bytes per row], mapped from the file."""
+        return self._shards[self._files[name]].raw(name)
 
-    def _tensor(self, name: str) -> torch.Tensor:
-        path = self._files[name]
-        try:
-            if self._open is None or self._open[0] != path:
-                self._open = (path, safe_open(path, framework="pt"))
-            tensor: torch.Tensor = self._open[1].get_tensor(name)
-        except (OSError, SafetensorError) as error:
-            raise _damaged(path, error) from error
-        return tensor
+    def read(self, name: str, first: int, out: NDArray[np.float32]) -> None:
+        dequantize(self.raw(name)[first : first + len(out)], self.kind(name), out)
 
     def _check(self) -> None:
         """Compare every shard's header with what the config asks for."""
         expected = expected_tensors(self.config)
         found: dict[str, tuple[int, ...]] = {}
-        for path in sorted(set(self._files.values())):
-            try:
-                with safe_open(path, framework="pt") as file:
-                    for name in file.keys():  # noqa: SIM118 - not a mapping
-                        view = file.get_slice(name)
-                        found[name] = tuple(view.get_shape())
-                        self._kinds[name] = view.get_dtype()
-                        if name in expected and view.get_dtype() not in _DTYPES:
-                            raise ModelError(
-                                f"The tensor {name} in {path} has the type {view.get_dtype()}, which is not supported; "
-                                f"supported: {', '.join(_DTYPES)}."
-                            )
-            except (OSError, SafetensorError) as error:
-                raise _damaged(path, error) from error
+        for path, shard in sorted(self._shards.items()):
+            for name, info in shard.tensors.items():
+                found[name] = info.shape
+                if name in expected and info.kind not in _DTYPES:
+                    raise ModelError(
+                        f"The tensor {name} in {path} has the type {info.kind}, which is not supported; "
+                        f"supported: {', '.join(_DTYPES)}."
+                    )
         extras = (
             name
             for name in found
@@ -112,10 +93,6 @@ def _name(folder: Path) -> str:
     if folder.parent.name == "snapshots" and repository.startswith("models--"):
         return repository.removeprefix("models--").replace("--", "/")
     return folder.name
-
-
-def _damaged(path: Path, error: Exception) -> ModelError:
-    return ModelError(f"The weights file {path} is damaged or truncated ({error}); download the model again.")
 
 
 def _read_text(folder: Path, name: str) -> str | None:
@@ -163,11 +140,7 @@ def _weight_files(folder: Path) -> dict[str, Path]:
     path = folder / _SINGLE
     if not path.is_file():
         raise ModelError(f"The folder {folder} has neither {_SINGLE} nor {_INDEX}; only safetensors weights are read.")
-    try:
-        with safe_open(path, framework="pt") as file:
-            return dict.fromkeys(file.keys(), path)
-    except (OSError, SafetensorError) as error:
-        raise _damaged(path, error) from error
+    return dict.fromkeys(SafetensorsFile(path).tensors, path)
 
 
 def _text_assets(folder: Path, config: dict[str, Any]) -> TextAssets:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from paceline.engine.errors import ModelError
@@ -20,11 +19,16 @@ if TYPE_CHECKING:
     from .config import ModelConfig
 
 
+Floats = NDArray[np.float32]
+
+
 class TensorReader(Protocol):
     """Where tensors come from, one at a time."""
 
-    def read_into(self, name: str, target: torch.Tensor) -> None:
-        """Fill `target` (the tensor's shape; any device and float dtype) with the tensor called `name`."""
+    def read(self, name: str, first: int, out: Floats) -> None:
+        """Rows first … first + R - 1 of the tensor called `name`, as floats into `out` [R, columns]; a vector is a
+        matrix of one column. Raises ModelError.
+        """
 
     def kind(self, name: str) -> str:
         """The element type as GGUF spells it."""
@@ -49,26 +53,19 @@ class StoredTensor:
         """[rows, bytes per row]."""
         return self.reader.raw(self.name)
 
+    def read(self, first: int, out: Floats) -> None:
+        self.reader.read(self.name, first, out)
+
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """Tensors stacked by rows, [N, K]; `dense` reads them to a device as a dtype."""
+    """Tensors stacked by rows, [N, K]."""
 
     parts: tuple[StoredTensor, ...]
-    device: torch.device
-    dtype: torch.dtype
 
     @property
     def shape(self) -> tuple[int, int]:
         return sum(part.shape[0] for part in self.parts), self.parts[0].shape[1]
-
-    def dense(self) -> torch.Tensor:
-        """[N, K]. Raises ModelError."""
-        target = torch.empty(self.shape, device=self.device, dtype=self.dtype)
-        counts = [part.shape[0] for part in self.parts]
-        for part, rows in zip(self.parts, torch.split(target, counts), strict=True):
-            part.reader.read_into(part.name, rows)
-        return target
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,13 +75,13 @@ class LayerWeights:
     Rows of q and k are in rotate-half order: pair i of a head is rows (i, i + D/2).
     """
 
-    attn_norm: torch.Tensor  # [H]
+    attn_norm: Floats  # [H]
     qkv: Matrix  # [(Hq + 2 Hkv) D, H]: q rows, then k, then v
-    qkv_bias: torch.Tensor | None  # [(Hq + 2 Hkv) D]
-    q_norm: torch.Tensor | None  # [D]
-    k_norm: torch.Tensor | None  # [D]
+    qkv_bias: Floats | None  # [(Hq + 2 Hkv) D]
+    q_norm: Floats | None  # [D]
+    k_norm: Floats | None  # [D]
     out: Matrix  # [H, Hq D]
-    ffn_norm: torch.Tensor  # [H]
+    ffn_norm: Floats  # [H]
     gate_up: Matrix  # [2 I, H]: gate rows, then up
     down: Matrix  # [H, I]
 
@@ -95,7 +92,7 @@ class ModelWeights:
 
     embed: Matrix  # [V, H]
     layers: list[LayerWeights]
-    norm: torch.Tensor  # [H]
+    norm: Floats  # [H]
     lm_head: Matrix  # [V, H]; the same object as embed when the two are tied
 
 
@@ -148,19 +145,17 @@ def check_tensors(
         )
 
 
-def load_weights(
-    config: ModelConfig, reader: TensorReader, *, device: torch.device, dtype: torch.dtype
-) -> ModelWeights:
+def load_weights(config: ModelConfig, reader: TensorReader) -> ModelWeights:
     """Vectors are read now, matrices when they are packed: loading never holds the model twice."""
 
-    def vector(name: str, size: int) -> torch.Tensor:
-        target = torch.empty(size, device=device, dtype=dtype)
-        reader.read_into(name, target)
-        return target
+    def vector(name: str, size: int) -> Floats:
+        column = np.empty((size, 1), np.float32)
+        reader.read(name, 0, column)
+        return column[:, 0]
 
     def matrix(prefix: str, columns: int, **rows: int) -> Matrix:
         parts = tuple(StoredTensor(reader, f"{prefix}{name}.weight", (count, columns)) for name, count in rows.items())
-        return Matrix(parts, device, dtype)
+        return Matrix(parts)
 
     hidden, inner, head = config.hidden_size, config.intermediate_size, config.head_dim
     projections = {"q_proj": config.q_rows, "k_proj": config.kv_rows, "v_proj": config.kv_rows}
@@ -174,7 +169,7 @@ def load_weights(
             LayerWeights(
                 attn_norm=vector(f"{layer}input_layernorm.weight", hidden),
                 qkv=matrix(attention, hidden, **projections),
-                qkv_bias=torch.cat(biases) if biases else None,
+                qkv_bias=np.concatenate(biases) if biases else None,
                 q_norm=norms[0],
                 k_norm=norms[1],
                 out=matrix(attention, config.q_rows, o_proj=hidden),

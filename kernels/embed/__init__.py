@@ -2,9 +2,7 @@
 
 from typing import Protocol
 
-import torch
-
-from ..linear import Activation, Matrix, Packed
+from ..linear import Activation, Indices, Matrix, Packed
 
 
 class PackTable(Protocol):
@@ -20,6 +18,6 @@ class TiedHead(Protocol):
 
 
 class Embed(Protocol):
-    def __call__(self, table: Packed, ids: torch.Tensor) -> Activation:
+    def __call__(self, table: Packed, ids: Indices) -> Activation:
         """table of [V, H], ids [R] int64 -> [R, H]."""
         ...

@@ -1,17 +1,12 @@
-"""Plain torch implementation of `embed`."""
+"""Plain torch implementation of `embed`; its table is a tensor [V, H]."""
 
 import torch
 
-from ..linear import Matrix, TensorMatrix
-from ..linear.reference import Transposed, pack
-
-
-def pack_table(matrix: Matrix) -> torch.Tensor:
-    return matrix.dense()
+from ..linear.reference import Transposed
 
 
 def tied_head(table: torch.Tensor) -> Transposed:
-    return pack(TensorMatrix(table))
+    return Transposed(table.t().contiguous(), None)
 
 
 def embed(table: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
+
+from .. import bfloat16
+
+Floats = NDArray[np.float32]
 
 
 class Stored(Protocol):
@@ -31,6 +34,10 @@ class Stored(Protocol):
         """[rows, bytes per row], in the row order the decoder wants."""
         ...
 
+    def read(self, first: int, out: Floats) -> None:
+        """Rows first … first + R - 1 as floats, into `out` [R, K], C-contiguous."""
+        ...
+
 
 class Matrix(Protocol):
     """A weight [N, K] that is not packed yet: tensors stacked by rows."""
@@ -41,53 +48,73 @@ class Matrix(Protocol):
     @property
     def parts(self) -> Sequence[Stored]: ...
 
-    def dense(self) -> torch.Tensor:
-        """[N, K] on the model's device and in its dtype."""
-        ...
+
+def float_pieces(matrix: Matrix, rows: int) -> Iterator[Floats]:
+    """The matrix from top to bottom, at most `rows` rows at once; a piece is valid until the next one is asked for."""
+    scratch = np.empty((min(rows, matrix.shape[0]), matrix.shape[1]), np.float32)
+    for part in matrix.parts:
+        for first in range(0, part.shape[0], rows):
+            piece = scratch[: part.shape[0] - first]
+            part.read(first, piece)
+            yield piece
 
 
 @dataclass(frozen=True, slots=True)
-class TensorMatrix:
-    """A matrix in memory, [N, K] float32, float16 or bfloat16. Implements `Matrix` and, as its only part, `Stored`."""
+class ArrayMatrix:
+    """A matrix in memory. Implements `Matrix` and, as its only part, `Stored`.
 
-    tensor: torch.Tensor
-    name: str = "tensor"
+    values: [N, K] float32 or float16; uint16 stands for bfloat16 by its bits.
+    """
+
+    values: NDArray[Any]
+    name: str = "array"
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.tensor.shape[0], self.tensor.shape[1]
+        return self.values.shape[0], self.values.shape[1]
 
     @property
-    def parts(self) -> tuple[TensorMatrix]:
+    def parts(self) -> tuple[ArrayMatrix]:
         return (self,)
 
     @property
     def kind(self) -> str:
-        return {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}[self.tensor.dtype]
+        return {"float32": "F32", "float16": "F16", "uint16": "BF16"}[self.values.dtype.name]
 
     def raw(self) -> NDArray[np.uint8]:
-        data: NDArray[np.uint8] = self.tensor.contiguous().view(torch.uint8).numpy()
-        return data
+        return np.ascontiguousarray(self.values).view(np.uint8)
 
-    def dense(self) -> torch.Tensor:
-        return self.tensor
+    def read(self, first: int, out: Floats) -> None:
+        rows = self.values[first : first + len(out)]
+        if self.kind == "BF16":
+            bfloat16.widen(rows, out)
+        else:
+            out[...] = rows
 
 
 Activation = Any  # [R, …] of one backend: a tensor, or a handle while a pass is recorded
+Indices = Any  # [R] or [M] int64 of one backend: a field of the batch it hands to the function it compiles
 Packed = Any  # a weight in the layout its backend reads fastest: made by `Pack`, opaque to everyone else
+Constant = Any  # float32 values that a pass reads, where its backend wants them: made by `MakeConstant`
+
+
+class MakeConstant(Protocol):
+    def __call__(self, values: Floats) -> Constant:
+        """Host values of any shape, for use in every pass."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Norm:
     """RMS norm before the product (Zhang & Sennrich, arXiv 1910.07467)."""
 
-    weight: torch.Tensor  # [K]
+    weight: Constant  # [K]
     eps: float
 
 
 class Pack(Protocol):
-    def __call__(self, matrix: Matrix, bias: torch.Tensor | None = None, *, gate: bool = False) -> Packed:
-        """matrix [N, K], bias [N] or None; gate: the weight is for a `linear` with the same flag."""
+    def __call__(self, matrix: Matrix, bias: Floats | None = None, *, gate: bool = False) -> Packed:
+        """matrix [N, K], bias [N] or None, on the host; gate: the weight is for a `linear` with the same flag."""
         ...
 
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional
 
-from . import Matrix, Norm
+from . import Floats, Matrix, Norm, float_pieces
+
+_PIECE = 1024  # rows converted at once: loading never holds the model twice
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +24,27 @@ class Transposed:
     bias: torch.Tensor | None  # [N]
 
 
-def pack(matrix: Matrix, bias: torch.Tensor | None = None, *, gate: bool = False) -> Transposed:
-    return Transposed(matrix.dense().t().contiguous(), bias)
+def read(matrix: Matrix, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """[N, K] on the device."""
+    tensor = torch.empty(matrix.shape, dtype=dtype, device=device)
+    row = 0
+    for piece in float_pieces(matrix, _PIECE):
+        tensor[row : row + len(piece)] = torch.from_numpy(piece)
+        row += len(piece)
+    return tensor
+
+
+def pack(
+    matrix: Matrix, bias: Floats | None = None, *, dtype: torch.dtype, device: torch.device, gate: bool = False
+) -> Transposed:
+    offsets = None if bias is None else torch.from_numpy(bias).to(device, dtype)
+    return Transposed(read(matrix, dtype, device).t().contiguous(), offsets)
 
 
 def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
-    """x [..., K] normalised over its last axis in float32, scaled by weight [K]."""
+    """x [..., K] normalised over its last axis and scaled by weight [K], in float32."""
     x32 = x.float()
-    return (x32 * torch.rsqrt(x32.square().mean(-1, keepdim=True) + eps)).to(x.dtype) * weight
+    return (x32 * torch.rsqrt(x32.square().mean(-1, keepdim=True) + eps) * weight).to(x.dtype)
 
 
 def linear(

@@ -2,15 +2,16 @@
 
 from typing import Protocol
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 
 from ..kv_cache import Cache
 
 
 class MoveKV(Protocol):
-    def __call__(self, cache: Cache, source: torch.Tensor, target: torch.Tensor) -> None:
+    def __call__(self, cache: Cache, source: NDArray[np.int64], target: NDArray[np.int64]) -> None:
         """Copy slot source[i] to slot target[i] in every layer, all at once: reads happen before writes.
 
-        source, target: [M] int64; the targets are distinct.
+        source, target: [M], contiguous; the targets are distinct.
         """
         ...

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
 
 from ..backend import KV_FORMATS, WEIGHTS, BackendError, Ops, Options
 from ..kv_cache import CacheShape
@@ -45,24 +45,28 @@ class _Memory:
     def __init__(self, module: ModuleType, kv: str) -> None:
         self._module = module
         self._format = getattr(module.KvFormat, kv)
+        # Of one position of one head: an int8 side has a float scale beside its channels.
+        self._element, self._scale = {"f16": (2, 0), "int8": (1, 4)}[kv]
 
-    def allocate(self, shape: CacheShape, blocks: int) -> NativeCache:
+    def check(self, shape: CacheShape) -> None:
         lanes = self._module.LANES
         if shape.head_dim % lanes:
             raise BackendError(
                 f"The native kernels need a head size that is a multiple of {lanes}, this model's is "
                 f"{shape.head_dim}; use --backend reference."
             )
+
+    def allocate(self, shape: CacheShape, blocks: int) -> NativeCache:
         handle = self._module.Cache(self._format, shape.layers, blocks, shape.kv_heads, shape.head_dim)
         return NativeCache(handle, shape.kv_heads, shape.head_dim)
 
     def block_bytes(self, shape: CacheShape) -> int:
-        size: int = self.allocate(shape, 1).handle.block_bytes
-        return size
+        slot = shape.head_dim * self._element + self._scale
+        return 2 * shape.layers * shape.kv_heads * BLOCK_SIZE * slot
 
     @staticmethod
-    def move_kv(cache: NativeCache, source: torch.Tensor, target: torch.Tensor) -> None:
-        cache.handle.move(np.ascontiguousarray(source.numpy()), np.ascontiguousarray(target.numpy()))
+    def move_kv(cache: NativeCache, source: NDArray[np.int64], target: NDArray[np.int64]) -> None:
+        cache.handle.move(source, target)
 
 
 def build(options: Options) -> Ops:
@@ -83,12 +87,15 @@ def build(options: Options) -> Ops:
     packer = Packer(module, store, options.weights)
     memory = _Memory(module, options.kv)
 
-    def sample(logits: torch.Tensor, draws: Sequence[Draw]) -> list[int]:
-        rows = logits.float().contiguous().numpy()
+    def sample(logits: NDArray[np.float32], draws: Sequence[Draw]) -> list[int]:
         chosen: list[int] = module.sample(
-            rows, [(d.seed, d.position, d.temperature, d.top_k, d.top_p, d.min_p) for d in draws]
+            logits, [(d.seed, d.position, d.temperature, d.top_k, d.top_p, d.min_p) for d in draws]
         )
         return chosen
+
+    def greedy(logits: NDArray[np.float32]) -> list[int]:
+        tokens: list[int] = logits.argmax(axis=1).tolist()  # the first of equal values
+        return tokens
 
     def pack_table(matrix: Any) -> PackedWeight:
         return packer.pack(matrix)
@@ -96,8 +103,11 @@ def build(options: Options) -> Ops:
     return Ops(
         name="native",
         compile=recorder.compile,
+        check=memory.check,
+        free_memory=lambda: None,
         allocate=memory.allocate,
         block_bytes=memory.block_bytes,
+        constant=lambda values: values,
         pack=packer.pack,
         pack_table=pack_table,
         tied_head=lambda table: table,
@@ -105,9 +115,11 @@ def build(options: Options) -> Ops:
         select=recorder.select,
         linear=recorder.linear,
         rope_store=recorder.rope_store,
-        prepare=lambda layout, device: None,  # every replay cuts its own tasks
+        prepare=lambda layout: None,  # every replay cuts its own tasks
         tree_attention=recorder.tree_attention,
         move_kv=memory.move_kv,
         sample=sample,
+        greedy=greedy,
+        host=lambda logits: logits,
         finish=store.finish,
     )

@@ -8,10 +8,10 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from ..linear import Matrix, Stored
+from .. import bfloat16
+from ..linear import Floats, Matrix, Stored, float_pieces
 from .store import Store
 
 # GGUF kind -> (native format, native source) with exactly the same values.
@@ -24,7 +24,6 @@ _LOSSLESS = {
     "BF16": ("bf16", "bf16"),
 }
 STORED = "stored"
-_NARROW = {"bf16": torch.bfloat16, "f16": torch.float16}
 _PIECE = 4096  # rows converted at once
 
 
@@ -45,7 +44,7 @@ class Packer:
         self._store = store
         self._weights = weights
 
-    def pack(self, matrix: Matrix, bias: torch.Tensor | None = None, *, gate: bool = False) -> PackedWeight:
+    def pack(self, matrix: Matrix, bias: Floats | None = None, *, gate: bool = False) -> PackedWeight:
         """gate: each block holds gates in one half and what they gate in the other; such a weight has no bias."""
         if gate and bias is not None:
             raise ValueError("a gated weight has no bias in the native kernels")
@@ -61,8 +60,7 @@ class Packer:
             self._fill(matrix, name, gate, out)
 
         data = self._store.array(key, self._module.packed_bytes(fmt, packed_outputs, inputs), fill)
-        offsets = None if bias is None else np.ascontiguousarray(bias.float().numpy())
-        handle = self._module.Weight(fmt, packed_outputs, inputs, data, offsets)
+        handle = self._module.Weight(fmt, packed_outputs, inputs, data, bias)
         return PackedWeight(handle, inputs, outputs // 2 if gate else outputs)
 
     def _format(self, matrix: Matrix) -> str:
@@ -101,10 +99,18 @@ def _pieces(matrix: Matrix, name: str) -> Iterator[tuple[str, NDArray[np.uint8]]
         for part in matrix.parts:
             yield from _stored_pieces(part)
         return
-    dense = matrix.dense()
-    for start in range(0, dense.shape[0], _PIECE):
-        rows = dense[start : start + _PIECE].to(_NARROW.get(name, torch.float32)).contiguous()
-        yield name if name in _NARROW else "f32", rows.view(torch.uint8).numpy()
+    for rows in float_pieces(matrix, _PIECE):
+        yield name if name in ("bf16", "f16") else "f32", _narrow(rows, name).view(np.uint8)
+
+
+def _narrow(rows: Floats, name: str) -> NDArray[Any]:
+    """In 16 bits where the format has them, to the nearest, ties to even; what is too large becomes infinity."""
+    if name == "bf16":
+        return bfloat16.narrow(rows)
+    if name == "f16":
+        with np.errstate(over="ignore"):
+            return rows.astype(np.float16)
+    return rows
 
 
 def _stored_pieces(part: Stored) -> Iterator[tuple[str, NDArray[np.uint8]]]:

@@ -1,6 +1,6 @@
 """Records what a pass calls, once, and replays it in one call per step: the CPU's answer to a captured graph.
 
-While recording, ops return handles instead of tensors; arguments that differ from step to step (ids, positions, slots)
+While recording, ops return handles instead of arrays; arguments that differ from step to step (ids, positions, slots)
 are not looked at, since every replay takes them from its batch.
 """
 
@@ -11,12 +11,10 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from ..batch import Batch
-from ..linear import Norm
+from ..linear import Floats, Indices, Norm
 from ..rope_store import Rotation
 from .packing import PackedWeight
 
@@ -71,12 +69,8 @@ class _Recording:
         return Value(self, free.pop() if free else self.program.value(width, sampled), width, sampled)
 
 
-def _floats(tensor: torch.Tensor) -> NDArray[np.float32]:
-    return np.ascontiguousarray(tensor.float().numpy()).reshape(-1)
-
-
-def _norm(norm: Norm | None) -> tuple[NDArray[np.float32] | None, float]:
-    return (None, 0.0) if norm is None else (_floats(norm.weight), norm.eps)
+def _norm(norm: Norm | None) -> tuple[Floats | None, float]:
+    return (None, 0.0) if norm is None else (norm.weight, norm.eps)
 
 
 class Recorder:
@@ -95,11 +89,11 @@ class Recorder:
             raise RuntimeError("native ops are recorded: call them inside a function given to `compile`")
         return self._recording
 
-    def compile(self, forward: Forward) -> Callable[[Batch, Any], tuple[torch.Tensor, torch.Tensor]]:
+    def compile(self, forward: Forward) -> Callable[[Batch, Any], tuple[Floats, Floats]]:
         """Record `forward` at its first call, for the cache it is called with; replay it from then on."""
         recorded: dict[int, tuple[Any, Replay]] = {}  # the cache beside it: while it is kept, its id is its own
 
-        def run(batch: Batch, cache: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        def run(batch: Batch, cache: Any) -> tuple[Floats, Floats]:
             if id(cache) not in recorded:
                 recorded[id(cache)] = cache, self._record(forward, batch, cache)
             return recorded[id(cache)][1](batch)
@@ -115,12 +109,12 @@ class Recorder:
             self._recording = None
         return Replay(recording.program, logits, hidden)
 
-    def embed(self, table: PackedWeight, ids: torch.Tensor) -> Value:
+    def embed(self, table: PackedWeight, ids: Indices) -> Value:
         out = self._now.value(table.inputs)
         self._now.program.embed(table.handle, out.buffer)
         return out
 
-    def select(self, x: Value, rows: torch.Tensor) -> Value:
+    def select(self, x: Value, rows: Indices) -> Value:
         out = self._now.value(x.width, sampled=True)
         self._now.program.select(x.buffer, out.buffer)
         return out
@@ -147,8 +141,8 @@ class Recorder:
         self,
         qkv: Value,
         rotation: Rotation,
-        positions: torch.Tensor,
-        slots: torch.Tensor,
+        positions: Indices,
+        slots: Indices,
         cache: Any,
         layer: int,
         *,
@@ -166,7 +160,7 @@ class Recorder:
     def _rotation(self, rotation: Rotation) -> Any:
         """One table for all layers; the original is kept so that its id stays its own."""
         if id(rotation) not in self._rotations:
-            native = self._module.Rotation(_floats(rotation.cos), _floats(rotation.sin), rotation.cos.shape[0])
+            native = self._module.Rotation(rotation.cos.reshape(-1), rotation.sin.reshape(-1), rotation.cos.shape[0])
             self._rotations[id(rotation)] = (rotation, native)
         return self._rotations[id(rotation)][1]
 
@@ -185,20 +179,21 @@ class Replay:
         self._logits = logits
         self._hidden = hidden
 
-    def __call__(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+    def __call__(self, batch: Batch) -> tuple[Floats, Floats]:
         """(logits [M, V], hidden [M, H]), valid until the next call. Raises ValueError for rows that lie outside."""
         self.program.run(arrays(batch), 0, len(self.program), 1)
         rows = len(batch.sampled)
         return self._view(self._logits, rows), self._view(self._hidden, rows)
 
-    def _view(self, value: Value, rows: int) -> torch.Tensor:
-        return torch.from_numpy(self.program.view(value.buffer, rows))
+    def _view(self, value: Value, rows: int) -> Floats:
+        view: Floats = self.program.view(value.buffer, rows)
+        return view
 
 
 def arrays(batch: Batch) -> tuple[NDArray[Any], ...]:
     """The batch as the native module takes it."""
     layout = batch.layout
-    tensors = (
+    return (
         batch.ids,
         batch.positions,
         batch.slots,
@@ -209,4 +204,3 @@ def arrays(batch: Batch) -> tuple[NDArray[Any], ...]:
         layout.causal,
         layout.ancestors,
     )
-    return tuple(tensor.numpy() for tensor in tensors)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-import torch
-
 from ..kv_cache import Cache
-from ..linear import Activation, Norm
+from ..linear import Activation, Constant, Indices, Norm
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +16,8 @@ class Rotation:
     cos, sin: [positions, D/2] float32, the attention scale of the RoPE variant multiplied in.
     """
 
-    cos: torch.Tensor
-    sin: torch.Tensor
+    cos: Constant
+    sin: Constant
 
 
 class RopeStore(Protocol):
@@ -27,8 +25,8 @@ class RopeStore(Protocol):
         self,
         qkv: Activation,
         rotation: Rotation,
-        positions: torch.Tensor,
-        slots: torch.Tensor,
+        positions: Indices,
+        slots: Indices,
         cache: Cache,
         layer: int,
         *,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ..kv_cache import TensorCache
+from ..kv_cache.reference import TensorCache
 from ..linear import Norm
 from ..linear.reference import rms_norm
 from . import Rotation

@@ -12,9 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
+
+Logits = Any  # [M, V] of one backend, valid until its next pass; rows of it are taken by slicing
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,18 @@ class Draw:
 
 
 class Sample(Protocol):
-    def __call__(self, logits: torch.Tensor, draws: Sequence[Draw]) -> list[int]:
-        """logits [R, V], one draw per row -> R token ids."""
+    def __call__(self, logits: Logits | NDArray[np.float32], draws: Sequence[Draw]) -> list[int]:
+        """Rows of a pass, or rows that `host` gave and that were rewritten, [R, V]; one draw per row -> R token ids."""
+        ...
+
+
+class Greedy(Protocol):
+    def __call__(self, logits: Logits) -> list[int]:
+        """What `sample` draws at temperature 0, for all rows of a pass together."""
+        ...
+
+
+class Host(Protocol):
+    def __call__(self, logits: Logits) -> NDArray[np.float32]:
+        """The values of any rows, to read and not to write: a backend may return its own memory."""
         ...

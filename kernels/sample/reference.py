@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from . import Draw
@@ -88,8 +87,5 @@ def _sample_row(logits: NDArray[np.float32], draw: Draw) -> int:
     return int(ids[np.argmax(scaled[ids] + gumbel(ids, draw.position, draw.seed))])
 
 
-def sample(logits: torch.Tensor, draws: Sequence[Draw]) -> list[int]:
-    if all(draw.temperature == 0.0 for draw in draws):
-        return logits.argmax(dim=-1).tolist()  # the first of equal values, as documented
-    rows = logits.float().cpu().numpy()
-    return [_sample_row(row, draw) for row, draw in zip(rows, draws, strict=True)]
+def sample(logits: NDArray[np.float32], draws: Sequence[Draw]) -> list[int]:
+    return [_sample_row(row, draw) for row, draw in zip(logits, draws, strict=True)]

@@ -2,12 +2,10 @@
 
 from typing import Protocol
 
-import torch
-
-from ..linear import Activation
+from ..linear import Activation, Indices
 
 
 class Select(Protocol):
-    def __call__(self, x: Activation, rows: torch.Tensor) -> Activation:
+    def __call__(self, x: Activation, rows: Indices) -> Activation:
         """x [R, H], rows [M] int64 -> [M, H]."""
         ...

@@ -14,7 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 
 from ..kv_cache import Cache
 from ..linear import Activation
@@ -24,18 +25,18 @@ from ..linear import Activation
 class Layout:
     """Where the rows of one step belong. S sequences, R rows in all, sequences' rows contiguous and in order.
 
-    Host tensors: a step's layout is made on the host and moved by the backend's `Prepare` if it needs it elsewhere.
+    Host arrays: a step's layout is made on the host and moved by the backend's `Prepare` if it needs it elsewhere.
     """
 
-    row_starts: torch.Tensor  # [S + 1] int32, rows of sequence s are row_starts[s] … row_starts[s + 1]
-    context_lens: torch.Tensor  # [S] int32, committed slots c
-    block_tables: torch.Tensor  # [S, B] int32, padded with 0
-    causal: torch.Tensor  # [S] bool, True: a chain
-    ancestors: torch.Tensor  # [R] int64 read as 64 bits, ignored where causal
+    row_starts: NDArray[np.int32]  # [S + 1], rows of sequence s are row_starts[s] … row_starts[s + 1]
+    context_lens: NDArray[np.int32]  # [S], committed slots c
+    block_tables: NDArray[np.int32]  # [S, B], padded with 0
+    causal: NDArray[np.bool_]  # [S], True: a chain
+    ancestors: NDArray[np.int64]  # [R], read as 64 bits, ignored where causal
 
 
 class Prepare(Protocol):
-    def __call__(self, layout: Layout, device: torch.device) -> Any:
+    def __call__(self, layout: Layout) -> Any:
         """Derive, once per step, what every layer's attention needs; the result is the backend's own."""
         ...
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional
 
-from ..kv_cache import TensorCache
+from ..kv_cache.reference import TensorCache
 from ..paging import BLOCK_SIZE
 from . import Layout
 
@@ -29,7 +29,7 @@ def _visible(layout: Layout, s: int, start: int, stop: int, context: int) -> tor
         mask[:, context:] = torch.ones(rows, rows, dtype=torch.bool).tril_()
     else:
         bits = torch.arange(rows)
-        mask[:, context:] = (layout.ancestors[start:stop, None] >> bits) & 1 == 1
+        mask[:, context:] = (torch.from_numpy(layout.ancestors[start:stop, None]) >> bits) & 1 == 1
     return mask
 
 
@@ -40,7 +40,7 @@ def prepare(layout: Layout, device: torch.device) -> list[_Span]:
     for s, context in enumerate(contexts):
         start, stop = starts[s], starts[s + 1]
         length = context + stop - start
-        blocks = layout.block_tables[s, : -(-length // BLOCK_SIZE)].long()
+        blocks = torch.from_numpy(layout.block_tables[s, : -(-length // BLOCK_SIZE)]).long()
         slots = (blocks[:, None] * BLOCK_SIZE + offsets).view(-1)[:length]
         mask = None if stop - start == 1 else _visible(layout, s, start, stop, context).to(device)
         spans.append(_Span(start, stop, slots.to(device), mask))

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from paceline.engine.build import choose_ops
 from paceline.engine.config import EngineConfig
@@ -25,6 +26,9 @@ from paceline.kernels.tree_attention import Layout
 
 LAYER = ("qkv", "rope_store", "attention", "out", "gate_up", "down")
 _MATRICES = ("qkv", "out", "gate_up", "down", "head")
+Ids = NDArray[np.int64]
+Floats = NDArray[np.float32]
+
 _BUFFER_BYTES = 1 << 30  # far beyond any last-level cache
 _EMPTY_RUNS = 8
 
@@ -69,23 +73,23 @@ def op_names(layers: int) -> list[str]:
     return ["embed", *LAYER * layers, "select", "head"]
 
 
-def random_ids(rows: int, context: int, vocab_size: int) -> torch.Tensor:
+def random_ids(rows: int, context: int, vocab_size: int) -> Ids:
     """[rows] token ids, always the same for the same arguments."""
-    return torch.randint(vocab_size, (rows,), generator=torch.Generator().manual_seed(context))
+    return np.random.default_rng(context).integers(vocab_size, size=rows)
 
 
-def chain_batch(ids: torch.Tensor, context: int, *, sampled: int) -> Batch:
+def chain_batch(ids: Ids, context: int, *, sampled: int) -> Batch:
     """One sequence: `ids` after `context` cached tokens, in blocks 0, 1, and on; the last `sampled` are sampled."""
     rows = len(ids)
-    places = torch.arange(context, context + rows)
+    places = np.arange(context, context + rows)
     layout = Layout(
-        row_starts=torch.tensor([0, rows], dtype=torch.int32),
-        context_lens=torch.tensor([context], dtype=torch.int32),
-        block_tables=torch.arange(-(-(context + rows) // BLOCK_SIZE), dtype=torch.int32)[None],
-        causal=torch.ones(1, dtype=torch.bool),
-        ancestors=torch.zeros(rows, dtype=torch.int64),
+        row_starts=np.array([0, rows], np.int32),
+        context_lens=np.array([context], np.int32),
+        block_tables=np.arange(-(-(context + rows) // BLOCK_SIZE), dtype=np.int32)[None],
+        causal=np.ones(1, np.bool_),
+        ancestors=np.zeros(rows, np.int64),
     )
-    return Batch(ids, places, places, torch.arange(rows - sampled, rows), layout)
+    return Batch(ids, places, places, np.arange(rows - sampled, rows), layout)
 
 
 def replays() -> list[Replay]:
@@ -101,16 +105,15 @@ class NativePass:
     names: Sequence[str]
     weight_bytes: Mapping[str, int]  # by kind of op, all layers together
     slot_bytes: int  # keys and values of one token, all layers together
-    forward: Callable[[Batch], tuple[torch.Tensor, torch.Tensor]]
-    sample: Callable[[torch.Tensor, Any], list[int]]
+    forward: Callable[[Batch], tuple[Floats, Floats]]
+    sample: Callable[[Floats, Any], list[int]]
     vocab_size: int
 
     @classmethod
     def build(cls, checkpoint: Checkpoint, config: EngineConfig, *, slots: int, cache: Path) -> NativePass:
         """Loads the weights and records a pass over a cache of `slots` slots. Raises ConfigError without a compiler."""
-        model, device = checkpoint.config, torch.device("cpu")
-        shape = cache_shape(model, torch.float32, device)
-        ops = choose_ops(replace(config, backend="native"), checkpoint, shape, cache)
+        model, shape = checkpoint.config, cache_shape(checkpoint.config)
+        ops = choose_ops(replace(config, backend="native"), checkpoint, "cpu", cache)
         sizes: dict[int, int] = {}  # bytes of a packed weight, by its identity
         order: list[int] = []  # bytes of the weight each linear reads, as they are recorded
         packer: Any = ops.pack.__self__  # type: ignore[attr-defined]
@@ -126,12 +129,11 @@ class NativePass:
             return ops.linear(x, weight, **options)
 
         tapped = replace(ops, pack=pack, pack_table=pack, linear=linear)
-        weights = checkpoint.load(device=device, dtype=torch.float32)
-        decoder = Decoder(model, weights, tapped, context_length=slots)
+        decoder = Decoder(model, checkpoint.load(), tapped, context_length=slots)
         ops.finish()
         kv = ops.allocate(shape, -(-slots // BLOCK_SIZE))
         known = {id(each) for each in replays()}
-        decoder.forward(chain_batch(torch.zeros(1, dtype=torch.int64), 0, sampled=1), kv)
+        decoder.forward(chain_batch(np.zeros(1, np.int64), 0, sampled=1), kv)
         (replay,) = (each for each in replays() if id(each) not in known)
         names = op_names(model.num_layers)
         if len(replay.program) != len(names):

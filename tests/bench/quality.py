@@ -15,6 +15,7 @@ from itertools import takewhile
 from pydoc_data.topics import topics
 from typing import Any
 
+import numpy as np
 import torch
 from harness import as_command, checkpoint_of, prompt_file, record, text_of
 from native_figures import chain_batch
@@ -27,14 +28,13 @@ from paceline.engine.model.decoder import Decoder, cache_shape
 from paceline.engine.model.sources import DEFAULT_MODEL, default_cache
 from paceline.engine.request import Delta, Request, SamplingParams, Speculation
 from paceline.kernels.batch import Batch
-from paceline.kernels.native.ops import physical_cores
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.server.bench_prompts import load_prompts, spread
 from paceline.server.bench_report import percentile
 from paceline.server.terminal import notices
 
 _PIECE = 256  # rows of a pass: their logits are all kept
-Forward = Callable[[Batch], tuple[torch.Tensor, torch.Tensor]]
+Forward = Callable[[Batch], tuple[Any, Any]]
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -47,10 +47,7 @@ def main(arguments: argparse.Namespace) -> None:
             weights=arguments.weights,
             kv_format=arguments.kv_format,
         ),
-        # Threads are named: next to native kernels torch would be left with one.
-        "reference": EngineConfig(
-            speculator="none", context_length=arguments.context, backend="reference", threads=physical_cores()
-        ),
+        "reference": EngineConfig(speculator="none", context_length=arguments.context, backend="reference"),
     }
     facts = {"model": checkpoint.name, "weights": arguments.weights, "kv": arguments.kv_format}
     if arguments.tokens:
@@ -96,20 +93,17 @@ def perplexity(checkpoint: Checkpoint, configs: dict[str, EngineConfig], tokens:
 
 def passes(checkpoint: Checkpoint, config: EngineConfig, context: int) -> Forward:
     """The pass of one backend over a cache of one sequence."""
-    device = torch.device("cpu")
-    shape = cache_shape(checkpoint.config, torch.float32, device)
-    ops = choose_ops(config, checkpoint, shape, default_cache())
-    weights = checkpoint.load(device=device, dtype=torch.float32)
-    decoder = Decoder(checkpoint.config, weights, ops, context_length=context)
+    ops = choose_ops(config, checkpoint, "cpu", default_cache())
+    decoder = Decoder(checkpoint.config, checkpoint.load(), ops, context_length=context)
     ops.finish()
-    cache = ops.allocate(shape, -(-context // BLOCK_SIZE))
+    cache = ops.allocate(cache_shape(checkpoint.config), -(-context // BLOCK_SIZE))
     return lambda batch: decoder.forward(batch, cache)
 
 
 def log_probabilities(forward: Forward, ids: Sequence[int], start: int) -> torch.Tensor:
     """[rows, V] after each of `ids`, which stand at `start` and on."""
-    logits, _ = forward(chain_batch(torch.tensor(ids), start, sampled=len(ids)))
-    return torch.log_softmax(logits.float(), 1)
+    logits, _ = forward(chain_batch(np.array(ids), start, sampled=len(ids)))
+    return torch.log_softmax(torch.as_tensor(logits), 1)
 
 
 def greedy(checkpoint: Checkpoint, configs: dict[str, EngineConfig], arguments: argparse.Namespace) -> dict[str, Any]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
 import pytest
-import torch
 from fakes import make_request
+from numpy.typing import NDArray
 
 from paceline.engine.acceptor import Acceptor, Outcome
 from paceline.engine.request import Finish
@@ -12,7 +16,7 @@ from paceline.engine.runner import StepOutput
 from paceline.engine.sampling import token_logprob
 from paceline.engine.scheduler import Plan, Row
 from paceline.engine.sequence import Sequence
-from paceline.kernels.sample.reference import sample
+from paceline.kernels.backend import Ops, load
 from paceline.spec.tree import TokenTree
 
 VOCAB = 16
@@ -24,18 +28,23 @@ def row(known: int = 1, *, samples: bool = True, output: int = 1, **sampling: ob
     return Row(seq, known, samples)
 
 
-def logits(*choices: int) -> torch.Tensor:
+OPS = load("reference")
+
+
+def logits(*choices: int) -> NDArray[np.float32]:
     """One row per choice, which is its argmax."""
-    return torch.nn.functional.one_hot(torch.tensor(choices, dtype=torch.int64), VOCAB).float()
+    return np.eye(VOCAB, dtype=np.float32)[list(choices)]
 
 
-def walk(pairs: list[tuple[Row, TokenTree]], choices: tuple[int, ...], context: int = 100) -> list[Outcome]:
+def walk(
+    pairs: list[tuple[Row, TokenTree]], choices: tuple[int, ...], context: int = 100, ops: Ops = OPS
+) -> list[Outcome]:
     starts, total = [], 0
     for row_, tree in pairs:
         starts.append(total)
         total += len(tree) - row_.known + 1 if row_.samples else 0
-    out = StepOutput(logits(*choices), torch.zeros(total, 1), tuple(starts))
-    return Acceptor(sample, context).walk(Plan([r for r, _ in pairs]), [t for _, t in pairs], out)
+    out = StepOutput(OPS.constant(logits(*choices)), None, tuple(starts))
+    return Acceptor(ops, context).walk(Plan([r for r, _ in pairs]), [t for _, t in pairs], out)
 
 
 RUN = TokenTree.chain((4, 10, 11, 12, 13))  # the pending token and four guesses
@@ -109,3 +118,32 @@ def test_logprobs_end_where_the_tokens_do() -> None:
 def test_logprobs_come_only_when_asked_for() -> None:
     (outcome,) = walk([(row(), RUN)], CHOICES)
     assert outcome.logprobs is None
+
+
+@pytest.mark.parametrize(
+    ("samplings", "calls"),
+    [
+        pytest.param([{}, {"max_tokens": 9}], 1, id="once for the whole step"),
+        pytest.param([{"temperature": 1.0}, {}], 1, id="one of them is greedy"),
+        pytest.param([{"temperature": 1.0}, {"presence_penalty": 1.0}, {"logprobs": 0}], 0, id="none reads it"),
+    ],
+)
+def test_the_argmax_of_all_rows_is_taken_only_where_somebody_reads_it(
+    samplings: list[dict[str, Any]], calls: int
+) -> None:
+    taken = []
+
+    def greedy(rows: Any) -> list[int]:
+        taken.append(len(rows))
+        return OPS.greedy(rows)
+
+    pairs = [(row(**sampling), TokenTree.chain((4, 10))) for sampling in samplings]
+    walk(pairs, (9, 8) * len(pairs), ops=replace(OPS, greedy=greedy))
+    assert taken == [2 * len(pairs)] * calls
+
+
+def test_a_greedy_row_of_a_chunk_that_samples_nothing_reads_nothing() -> None:
+    def greedy(rows: Any) -> list[int]:
+        raise AssertionError
+
+    walk([(row(3, samples=False, output=0), TokenTree.chain((1, 2, 3)))], (), ops=replace(OPS, greedy=greedy))

@@ -9,13 +9,14 @@ import pytest
 import torch
 from fakes import FLAT, RandomCheckpoint, make_request, run
 
-from paceline.engine.build import build_engine, choose_device, guess_limit, prefill_limit
+from paceline.engine.build import build_engine, guess_limit, prefill_limit
 from paceline.engine.config import EngineConfig
 from paceline.engine.engine import Engine
 from paceline.engine.errors import ConfigError
 from paceline.engine.model.decoder import cache_shape
 from paceline.engine.request import Speculation
-from paceline.kernels import kv_cache
+from paceline.kernels import backend
+from paceline.kernels.native import isa
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.spec.cost import CostCurve
 from paceline.spec.drafters import Drafters
@@ -38,7 +39,7 @@ def threads() -> Iterator[None]:
 
 
 def block_bytes(checkpoint: RandomCheckpoint) -> int:
-    return kv_cache.block_bytes(cache_shape(checkpoint.config, torch.float32, torch.device("cpu")))
+    return backend.load().block_bytes(cache_shape(checkpoint.config))
 
 
 def build(checkpoint: RandomCheckpoint, *, measured: bool = False, **options: object) -> Engine:
@@ -78,32 +79,28 @@ def test_the_speculator_decides_what_requests_may_ask_for(
     assert any(delta.drafted for delta in replies.deltas["r"]) == (name != "none")
 
 
-def test_an_unknown_device_is_refused(checkpoint: RandomCheckpoint) -> None:
-    assert "auto, cpu or cuda, got 'tpu'" in refusal(checkpoint, device="tpu")
-
-
-def test_cuda_without_a_gpu_is_refused(checkpoint: RandomCheckpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    message = refusal(checkpoint, device="cuda")
-    assert "no CUDA device" in message
-    assert "--device cpu" in message
-
-
-@pytest.mark.parametrize(
-    ("name", "gpu", "device"),
-    [
-        ("auto", False, "cpu"),
-        ("auto", True, "cuda"),
-        ("cpu", True, "cpu"),
-        ("cpu", False, "cpu"),
-        ("cuda", True, "cuda"),
-    ],
-)
-def test_the_device_is_the_one_asked_for_or_the_best(
-    monkeypatch: pytest.MonkeyPatch, name: str, gpu: bool, device: str
+def test_a_context_the_model_was_not_made_for_is_refused_before_anything_is_made(
+    checkpoint: RandomCheckpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu)
-    assert choose_device(name).type == device
+    def make(*_: object, **__: object) -> None:
+        raise AssertionError("a backend was made")
+
+    monkeypatch.setattr(backend, "load", make)
+    assert f"made for {CONTEXT} tokens" in refusal(checkpoint, context_length=CONTEXT + 1)
+
+
+def test_a_model_the_native_kernels_do_not_fit_runs_on_the_reference(
+    checkpoint: RandomCheckpoint, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its heads have eight channels: asked for, the kernels refuse; left to choose, torch takes over and says why."""
+    try:
+        isa.load()
+    except isa.NativeUnavailableError as error:
+        pytest.skip(str(error))
+    assert "multiple of 16" in refusal(checkpoint, backend="native")
+    engine = build(checkpoint, backend="auto")
+    assert "multiple of 16" in caplog.text
+    assert run(engine, [make_request("r", [1, 2, 3], max_tokens=2)]).finish("r") == "length"
 
 
 def test_a_context_that_was_asked_for_must_fit_the_memory(checkpoint: RandomCheckpoint) -> None:

@@ -24,7 +24,6 @@ from paceline.kernels.paging import BLOCK_SIZE
 from paceline.server.tokenizer import Tokenizer
 from paceline.spec.ngram import NGram
 
-CPU = torch.device("cpu")
 NATIVE: dict[str, Any] = {"backend": "native", "threads": 1, "weights": "q4", "kv_format": "int8"}
 FORMATS = [("stored", "f16"), ("q8", "int8"), ("bf16", "f16"), ("q4_128", "f16")]
 
@@ -157,20 +156,20 @@ class Model:
     def __init__(self, checkpoint: Checkpoint, *, blocks: int, threads: int = 1, weights: str = "q4", kv: str = "int8"):
         self.config = checkpoint.config
         self._ops = backend.load("native", Options(threads=threads, weights=weights, kv=kv))
-        model = checkpoint.load(device=CPU, dtype=torch.float32)
-        self._decoder = Decoder(self.config, model, self._ops, context_length=blocks * BLOCK_SIZE)
+        self._decoder = Decoder(self.config, checkpoint.load(), self._ops, context_length=blocks * BLOCK_SIZE)
         self._ops.finish()
-        self._cache = self._ops.allocate(cache_shape(self.config, torch.float32, CPU), blocks)
+        self._cache = self._ops.allocate(cache_shape(self.config), blocks)
 
     def logits(
         self, jobs: list[Job], owned: list[list[int]], ids: list[int], sampled: list[int] | None = None
     ) -> NDArray[np.float32]:
         rows = batch_of(jobs, owned, sampled)
-        batch = Batch(torch.tensor(ids), rows.positions, rows.slots, rows.sampled, rows.layout)
-        return self._decoder.forward(batch, self._cache)[0].numpy().copy()
+        batch = Batch(np.array(ids), rows.positions, rows.slots, rows.sampled, rows.layout)
+        logits: NDArray[np.float32] = self._decoder.forward(batch, self._cache)[0]
+        return logits.copy()
 
     def move(self, table: list[int], source: list[int], target: list[int]) -> None:
-        self._ops.move_kv(self._cache, torch.tensor(slots_of(table, source)), torch.tensor(slots_of(table, target)))
+        self._ops.move_kv(self._cache, np.array(slots_of(table, source)), np.array(slots_of(table, target)))
 
 
 def check_bits(models: list[Model], length: int, contexts: list[int], seed: int, nodes: int, tail: int) -> None:
@@ -266,7 +265,9 @@ def test_the_default_model_is_spoken_for_to_the_byte(model: Any, sampling: str, 
     for proposer in (NGram(), Scripted("random", truth, model.config.vocab_size)):
         speculative = run(tiny_engine(model, [proposer], step_budget=48, threads=2, **options), requests)
         assert_equal(None, requests, plain, speculative, record_property)
-        assert sum(delta.accepted for reply in speculative.deltas.values() for delta in reply) > 0
+        accepted = sum(delta.accepted for reply in speculative.deltas.values() for delta in reply)
+        # Penalties leave nothing that an n-gram could see again.
+        assert accepted > 0 or (sampling == "penalties" and isinstance(proposer, NGram))
 
 
 @pytest.mark.proof

@@ -13,7 +13,7 @@ from paceline.engine.runner import Runner
 from paceline.engine.scheduler import Plan, Row
 from paceline.engine.sequence import Sequence
 from paceline.kernels import backend
-from paceline.kernels.kv_cache import TensorCache, allocate
+from paceline.kernels.kv_cache.reference import TensorCache
 from paceline.spec.tree import TokenTree
 
 PROMPT = tuple(range(3, 25))
@@ -33,14 +33,14 @@ def oracle(checkpoint: RandomCheckpoint) -> Oracle:
 
 @pytest.fixture
 def cache(checkpoint: RandomCheckpoint) -> TensorCache:
-    return allocate(cache_shape(checkpoint.config, torch.float32, torch.device("cpu")), 12)
+    cache: TensorCache = backend.load().allocate(cache_shape(checkpoint.config), 12)
+    return cache
 
 
 @pytest.fixture
 def runner(checkpoint: RandomCheckpoint, cache: TensorCache) -> Runner:
-    device, ops = torch.device("cpu"), backend.load()
-    weights = checkpoint.load(device=device, dtype=torch.float32)
-    return Runner(Decoder(checkpoint.config, weights, ops, context_length=128), cache, ops, device)
+    ops = backend.load()
+    return Runner(Decoder(checkpoint.config, checkpoint.load(), ops, context_length=128), cache, ops)
 
 
 def start(pages: PageTable, prompt: tuple[int, ...] = PROMPT) -> Sequence:
@@ -52,7 +52,7 @@ def start(pages: PageTable, prompt: tuple[int, ...] = PROMPT) -> Sequence:
 def prefill(runner: Runner, pages: PageTable, seq: Sequence) -> torch.Tensor:
     """The whole prompt in one chunk; returns logits [1, V]."""
     chunk = TokenTree.chain(tuple(seq.tokens))
-    logits = runner.forward(Plan([Row(seq, len(chunk), samples=True)]), [chunk]).logits
+    logits: torch.Tensor = runner.forward(Plan([Row(seq, len(chunk), samples=True)]), [chunk]).logits
     pages.commit(seq, range(len(chunk)))
     pages.reserve(seq, 40)
     return logits
@@ -124,4 +124,4 @@ def test_a_step_without_samples_has_no_logits(runner: Runner) -> None:
 
 @pytest.mark.parametrize("rows", [1, 16, 17])
 def test_a_measurement_is_a_positive_time(runner: Runner, rows: int) -> None:
-    assert 0 < runner.measure(rows) < float("inf")
+    assert 0 < runner.measure(rows, 2) < float("inf")

@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence as Seq
+from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from fakes import make_request
+from numpy.typing import NDArray
 
 from paceline.engine.request import SamplingParams
 from paceline.engine.sampling import Chooser, process_logits, token_logprob
 from paceline.engine.sequence import Sequence
-from paceline.kernels.sample import Draw
-from paceline.kernels.sample.reference import gumbel, sample
+from paceline.kernels.backend import load
+from paceline.kernels.sample import Draw, Logits
+from paceline.kernels.sample.reference import gumbel
 
 VOCAB = 40
 
@@ -62,15 +64,15 @@ def test_processed_logits_follow_the_definition(fields: dict[str, object], lengt
     pick = random.Random(3)
     logits = [pick.uniform(-8, 8) for _ in range(VOCAB)]
     prompt, output = ([pick.randrange(VOCAB) for _ in range(length)] for length in lengths)
-    before = torch.tensor(logits)
+    before = np.array(logits, np.float32)
+    before.flags.writeable = False  # rows may be the backend's own memory
     after = process_logits(before, params(**fields), prompt, output)
     assert after.tolist() == pytest.approx(processed(logits, params(**fields), prompt, output), abs=1e-5)
-    assert after.dtype == torch.float32
-    assert before.tolist() == torch.tensor(logits).tolist(), "the input is left as it was"
+    assert after.dtype == np.float32
 
 
 def test_a_token_counts_once_for_repetition_however_often_it_was_seen() -> None:
-    after = process_logits(torch.tensor([4.0, -4.0, 1.0]), params(repetition_penalty=2.0), [0, 0, 1], [0, 1, 1])
+    after = process_logits(np.array([4.0, -4.0, 1.0], np.float32), params(repetition_penalty=2.0), [0, 0, 1], [0, 1, 1])
     assert after.tolist() == [2.0, -8.0, 1.0]
 
 
@@ -80,7 +82,7 @@ def test_logprobs_are_a_log_softmax(alternatives: int) -> None:
     logits = [pick.uniform(-30, 30) for _ in range(VOCAB)]
     top = max(logits)
     total = top + math.log(sum(math.exp(value - top) for value in logits))
-    entry = token_logprob(torch.tensor(logits), 11, alternatives)
+    entry = token_logprob(np.array(logits, np.float32), 11, alternatives)
     assert entry.token == 11
     assert entry.logprob == pytest.approx(logits[11] - total, abs=1e-4)
     likeliest = sorted(range(VOCAB), key=lambda token: -logits[token])[:alternatives]
@@ -89,9 +91,18 @@ def test_logprobs_are_a_log_softmax(alternatives: int) -> None:
 
 
 def test_no_more_alternatives_than_there_are_tokens() -> None:
-    entry = token_logprob(torch.tensor([0.0, 1.0, 2.0]), 0, 20)
+    entry = token_logprob(np.array([0.0, 1.0, 2.0], np.float32), 0, 20)
     assert [token for token, _ in entry.top] == [2, 1, 0]
     assert sum(math.exp(value) for _, value in entry.top) == pytest.approx(1.0)
+
+
+def test_alternatives_that_tie_come_in_order_of_their_ids() -> None:
+    logits = np.array([1.0, 5.0, 3.0, 5.0, 3.0, 3.0, 7.0], np.float32)
+    for alternatives, ids in ((1, [6]), (2, [6, 1]), (3, [6, 1, 3]), (4, [6, 1, 3, 2]), (5, [6, 1, 3, 2, 4])):
+        assert [token for token, _ in token_logprob(logits, 0, alternatives).top] == ids
+
+
+OPS = load("reference")
 
 
 class Recording:
@@ -100,43 +111,44 @@ class Recording:
     def __init__(self) -> None:
         self.draws: list[Draw] = []
 
-    def __call__(self, logits: torch.Tensor, draws: Seq[Draw]) -> list[int]:
+    def __call__(self, logits: Logits, draws: Seq[Draw]) -> list[int]:
         self.draws += draws
-        return sample(logits, draws)
+        return OPS.sample(logits, draws)
 
 
 def chooser(
-    logits: torch.Tensor, *, output: Seq[int] = (), first: int = 0, **sampling: object
+    logits: NDArray[np.float32], *, output: Seq[int] = (), first: int = 0, **sampling: object
 ) -> tuple[Chooser, Recording]:
     seq = Sequence(make_request("r", [1, 2, 3], **sampling), arrival=0)  # type: ignore[arg-type]
     seq.tokens += output
     recording = Recording()
-    return Chooser(seq, logits, logits.argmax(-1).tolist(), first, recording), recording
+    ops = replace(OPS, sample=recording)
+    return Chooser(seq, OPS.constant(logits), logits.argmax(-1).tolist(), first, ops), recording
 
 
 def test_greedy_reads_the_argmax_of_its_row_and_samples_nothing() -> None:
-    choose, recording = chooser(torch.eye(5)[[3, 1, 4]], first=2)
+    choose, recording = chooser(np.eye(5, dtype=np.float32)[[3, 1, 4]], first=2)
     assert [choose(node, ()) for node in (2, 3, 4)] == [3, 1, 4]
     assert recording.draws == []
     assert choose.logprobs == []
 
 
 def test_noise_is_keyed_by_the_position_of_the_token_being_chosen() -> None:
-    logits = torch.randn(3, VOCAB, generator=torch.Generator().manual_seed(0))
+    logits = np.random.default_rng(0).standard_normal((3, VOCAB), np.float32)
     choose, recording = chooser(logits, output=[4, 5], temperature=0.7, seed=99, top_k=30, top_p=0.95, min_p=0.001)
     tokens = [choose(0, ()), choose(1, (8,)), choose(2, (8, 9))]
     assert recording.draws == [Draw(99, position, 0.7, 30, 0.95, 0.001) for position in (5, 6, 7)]
     for row, (token, position) in enumerate(zip(tokens, (5, 6, 7), strict=True)):
-        scores = logits[row].numpy() / np.float32(0.7) + gumbel(np.arange(VOCAB), position, 99)
+        scores = logits[row] / np.float32(0.7) + gumbel(np.arange(VOCAB), position, 99)
         assert token == scores.argmax() or scores.max() - scores[token] < 17.4  # a filter may take the very best
     plain, _ = chooser(logits, output=[4, 5], temperature=0.7, seed=99)
     for row, position in enumerate((5, 6, 7)):
-        scores = logits[row].numpy() / np.float32(0.7) + gumbel(np.arange(VOCAB), position, 99)
+        scores = logits[row] / np.float32(0.7) + gumbel(np.arange(VOCAB), position, 99)
         assert plain(row, (0,) * row) == scores.argmax()
 
 
 def test_penalties_count_the_tokens_of_the_path() -> None:
-    logits = torch.tensor([[0.0, 5.0, 4.0, 3.0]]).repeat(3, 1)
+    logits = np.array([[0.0, 5.0, 4.0, 3.0]] * 3, np.float32)
     choose, _ = chooser(logits, output=[], presence_penalty=2.0)
     assert choose(0, ()) == 1
     assert choose(1, (1,)) == 2  # 1 was chosen on the way: 5 - 2 < 4
@@ -147,21 +159,21 @@ def test_penalties_count_the_tokens_of_the_path() -> None:
 
 
 def test_logprobs_are_of_the_processed_distribution_without_temperature() -> None:
-    logits = torch.tensor([[0.0, 5.0, 4.0, 3.0]])
+    logits = np.array([[0.0, 5.0, 4.0, 3.0]], np.float32)
     choose, _ = chooser(logits, logprobs=2, logit_bias={1: -10.0}, temperature=0.1)
     token = choose(0, ())
-    assert choose.logprobs == [token_logprob(torch.tensor([0.0, -5.0, 4.0, 3.0]), token, 2)]
+    assert choose.logprobs == [token_logprob(np.array([0.0, -5.0, 4.0, 3.0], np.float32), token, 2)]
     assert [t for t, _ in choose.logprobs[0].top] == [2, 3]
 
 
 def test_greedy_with_logprobs_keeps_the_argmax() -> None:
-    choose, _ = chooser(torch.tensor([[0.0, 5.0, 5.0, 3.0]]), logprobs=0)
+    choose, _ = chooser(np.array([[0.0, 5.0, 5.0, 3.0]], np.float32), logprobs=0)
     assert choose(0, ()) == 1  # a tie goes to the lower id
     assert [(entry.token, entry.top) for entry in choose.logprobs] == [(1, ())]
 
 
 @pytest.mark.parametrize("temperature", [1e-3, 1e-6, 1e-12, 1e-39, 1e-46, 5e-324])
 def test_a_temperature_near_zero_is_near_greedy(temperature: float) -> None:
-    logits = torch.tensor([[1.0, 7.5, 3.0, 8.0, -2.0, 7.9]])
+    logits = np.array([[1.0, 7.5, 3.0, 8.0, -2.0, 7.9]], np.float32)
     choose, _ = chooser(logits, temperature=temperature)
     assert choose(0, ()) == 3

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import pytest
 import torch
+from matrices import dense, matrix_of
 
 from paceline.kernels.backend import Ops
-from paceline.kernels.linear import Norm, TensorMatrix
+from paceline.kernels.linear import ArrayMatrix, Norm, float_pieces, reference
 
 SHAPES = [(1, 8, 16), (2, 33, 6), (5, 80, 24), (17, 64, 192), (70, 7, 2)]  # rows, K, N
 EXTRAS = list(itertools.product((False, True), repeat=4))  # norm, bias, residual, gate
+CPU = torch.device("cpu")
 TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 4e-2}
 
 
@@ -42,15 +45,18 @@ def test_equals_float64_with_every_extra(
     def random(*shape: int) -> torch.Tensor:
         return torch.randn(shape, generator=rng).to(dtype)
 
+    # The reference keeps weights in its own dtype, which on the CPU is float32.
+    pack = partial(reference.pack, dtype=dtype, device=CPU) if ops.name == "reference" else ops.pack
     for normed, biased, summed, gated in EXTRAS:
         if gated and biased and ops.name == "native":
             continue  # no model we read has both, and packing refuses it
         x, weight = random(rows, k), random(n, k) / k**0.5
-        bias = random(n) if biased else None
+        bias = random(n).float() if biased else None
         norm = Norm(random(k), 1e-2) if normed else None
         residual = random(rows, n // 2 if gated else n) if summed else None
         before = [None if tensor is None else tensor.clone() for tensor in (x, weight, bias, residual)]
-        y = ops.linear(x, ops.pack(TensorMatrix(weight), bias, gate=gated), norm=norm, residual=residual, gate=gated)
+        packed = pack(matrix_of(weight), None if bias is None else bias.numpy(), gate=gated)
+        y = ops.linear(x, packed, norm=norm, residual=residual, gate=gated)
         assert y.dtype == dtype
         torch.testing.assert_close(
             y.double(),
@@ -64,5 +70,35 @@ def test_equals_float64_with_every_extra(
 
 
 def test_norm_survives_a_row_of_zeros(ops: Ops) -> None:
-    y = ops.linear(torch.zeros(1, 4), ops.pack(TensorMatrix(torch.ones(2, 4))), norm=Norm(torch.ones(4), 1e-6))
+    y = ops.linear(torch.zeros(1, 4), ops.pack(matrix_of(torch.ones(2, 4))), norm=Norm(torch.ones(4), 1e-6))
     assert torch.equal(y, torch.zeros(1, 2))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+def test_a_matrix_in_memory_is_read_in_pieces(rng: torch.Generator, dtype: torch.dtype) -> None:
+    values = torch.randn(9, 5, generator=rng).to(dtype)
+    for rows in (1, 4, 9, 100):
+        assert torch.equal(dense(matrix_of(values), rows), values.float())
+    assert matrix_of(values).raw().tobytes() == values.view(torch.uint8).numpy().tobytes()
+
+
+class Stack:
+    """Parts by rows. Implements `Matrix`."""
+
+    def __init__(self, *parts: ArrayMatrix) -> None:
+        self.parts = parts
+        self.shape = (sum(part.shape[0] for part in parts), parts[0].shape[1])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_the_reference_reads_what_lies_in_several_parts(
+    rng: torch.Generator, monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype
+) -> None:
+    """Pieces end where a part ends: none is larger than asked for."""
+    parts = [torch.randn(rows, 3, generator=rng) for rows in (7, 2, 4)]
+    stack = Stack(*map(matrix_of, parts))
+    assert [len(piece) for piece in float_pieces(stack, 4)] == [4, 3, 2, 4]
+    monkeypatch.setattr(reference, "_PIECE", 4)
+    got = reference.read(stack, dtype, CPU)
+    assert torch.equal(got, torch.cat(parts).to(dtype))
+    assert got.dtype == dtype

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import numpy as np
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paceline.kernels.backend import Ops
-from paceline.kernels.kv_cache import TensorCache
+from paceline.kernels.kv_cache.reference import TensorCache
 
 SLOTS = 32
 
@@ -21,7 +22,7 @@ def test_reads_happen_before_writes(ops: Ops, moves: list[tuple[int, int]]) -> N
     k = torch.randn(2, SLOTS, 3, 4, generator=torch.Generator().manual_seed(1))
     cache = TensorCache(k, -k)
     before = TensorCache(cache.k.clone(), cache.v.clone())
-    source, target = torch.tensor(moves, dtype=torch.int64).view(-1, 2).unbind(1)
+    source, target = np.ascontiguousarray(np.array(moves, np.int64).reshape(-1, 2).T)
 
     ops.move_kv(cache, source, target)
 

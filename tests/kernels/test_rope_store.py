@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from paceline.kernels.backend import Ops
-from paceline.kernels.kv_cache import TensorCache
+from paceline.kernels.kv_cache.reference import TensorCache
 from paceline.kernels.linear import Norm
 from paceline.kernels.rope_store import Rotation
 

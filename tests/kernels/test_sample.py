@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy import stats
 
 from paceline.kernels.backend import Ops
@@ -125,7 +125,7 @@ def test_equals_the_argmax_over_the_whole_vocabulary(
     kept = kept_scalar(scaled.tolist(), top_k, top_p, min_p)
     naive = scaled[kept] + gumbel(np.arange(vocab), position, seed)[kept]
     draw = Draw(seed, position, temperature, top_k, top_p, min_p)
-    assert ops.sample(torch.from_numpy(logits)[None], [draw]) == [kept[int(naive.argmax())]]
+    assert ops.sample(logits[None], [draw]) == [kept[int(naive.argmax())]]
 
 
 def test_token_far_below_the_best_still_wins_where_its_noise_says_so(ops: Ops) -> None:
@@ -134,7 +134,7 @@ def test_token_far_below_the_best_still_wins_where_its_noise_says_so(ops: Ops) -
     noise = gumbel(np.arange(vocab), 0, seed)
     lucky = int(noise.argmax())
     assert noise[lucky] > 13.5
-    logits = torch.full((1, lucky + 1), -torch.inf)
+    logits = np.full((1, lucky + 1), -np.inf, np.float32)
     logits[0, 0] = float(noise[lucky] - noise[0]) - 0.01  # token 0 leads by nearly as much as the noise can make up for
     logits[0, lucky] = 0.0
     assert ops.sample(logits, [Draw(seed, 0, 1.0)]) == [lucky]
@@ -159,7 +159,7 @@ def check_distribution(ops: Ops, name: str, count: int, seed: int) -> list[int]:
     kept = kept_scalar(scaled, **settings_)
     weights = [math.exp(scaled[v]) for v in kept]
     expected = [count * weight / math.fsum(weights) for weight in weights]
-    rows = torch.tensor([LOGITS]).expand(count, -1)
+    rows = np.tile(np.array(LOGITS, np.float32), (count, 1))
     tokens = ops.sample(rows, [Draw(seed, position, temperature, **settings_) for position in range(count)])
     seen = np.bincount(tokens, minlength=len(LOGITS))
     assert seen.sum() == seen[kept].sum(), "a token that the filter drops was sampled"
@@ -188,7 +188,7 @@ def test_many_samples_follow_the_softmax(ops: Ops, name: str, seed: int) -> None
 
 
 def test_neighbouring_seeds_and_positions_draw_differently(ops: Ops) -> None:
-    flat = torch.zeros(16, 1000)
+    flat = np.zeros((16, 1000), np.float32)
     by_seed = ops.sample(flat, [Draw(seed, 7, 1.0) for seed in range(16)])
     by_position = ops.sample(flat, [Draw(7, position, 1.0) for position in range(16)])
     for tokens in (by_seed, by_position):
@@ -196,8 +196,8 @@ def test_neighbouring_seeds_and_positions_draw_differently(ops: Ops) -> None:
         assert 200 < statistics.mean(tokens) < 800
 
 
-def test_row_never_depends_on_batch_mates(ops: Ops, rng: torch.Generator) -> None:
-    logits = torch.randn(6, 50, generator=rng)
+def test_row_never_depends_on_batch_mates(ops: Ops) -> None:
+    logits = np.random.default_rng(20).standard_normal((6, 50), np.float32)
     draws = [
         Draw(1, 5, 1.0),
         Draw(1, 5, 0.0),
@@ -214,7 +214,7 @@ def test_row_never_depends_on_batch_mates(ops: Ops, rng: torch.Generator) -> Non
 
 @pytest.mark.parametrize("batch_mate", [Draw(0, 0, 0.0), Draw(0, 0, 1.0)], ids=["all greedy", "mixed"])
 def test_greedy_ties_go_to_the_lower_id(ops: Ops, batch_mate: Draw) -> None:
-    logits = torch.full((2, 37), -1.0)
+    logits = np.full((2, 37), -1.0, np.float32)
     logits[:, [35, 20, 36]] = 4.0
     assert ops.sample(logits, [Draw(9, 9, 0.0), batch_mate])[0] == 20
 
@@ -222,29 +222,31 @@ def test_greedy_ties_go_to_the_lower_id(ops: Ops, batch_mate: Draw) -> None:
 @pytest.mark.parametrize("filters", [{}, {"top_k": 20}, {"top_p": 0.7}, {"min_p": 0.5}], ids=str)
 def test_ties_of_the_noisy_sums_go_to_the_lower_id(ops: Ops, filters: dict[str, Any]) -> None:
     """Next to logits / T of 2e9 the noise is lost in the rounding: every sum is the same."""
-    assert ops.sample(torch.full((1, 37), 1e8), [Draw(9, 9, 0.05, **filters)]) == [0]
+    assert ops.sample(np.full((1, 37), 1e8, np.float32), [Draw(9, 9, 0.05, **filters)]) == [0]
 
 
 def test_top_k_ties_keep_the_lower_ids(ops: Ops) -> None:
-    logits = torch.tensor([[0.0, 1.0, 0.0, 0.0, 1.0, 0.0]])
+    logits = np.array([[0.0, 1.0, 0.0, 0.0, 1.0, 0.0]], np.float32)
     drawn = {ops.sample(logits, [Draw(3, position, 1.0, top_k=4)])[0] for position in range(200)}
     assert drawn == {0, 1, 2, 4}
 
 
 def test_top_p_ties_keep_the_lower_ids(ops: Ops) -> None:
-    drawn = {ops.sample(torch.zeros(1, 8), [Draw(3, position, 1.0, top_p=0.3)])[0] for position in range(200)}
+    drawn = {
+        ops.sample(np.zeros((1, 8), np.float32), [Draw(3, position, 1.0, top_p=0.3)])[0] for position in range(200)
+    }
     assert drawn == {0, 1, 2}
 
 
 @pytest.mark.parametrize("filters", [{"top_k": 1}, {"top_p": 1e-12}, {"min_p": 1.0}])
-def test_narrowest_filters_leave_the_likeliest(ops: Ops, rng: torch.Generator, filters: dict[str, Any]) -> None:
-    logits = torch.randn(20, 99, generator=rng)
+def test_narrowest_filters_leave_the_likeliest(ops: Ops, filters: dict[str, Any]) -> None:
+    logits = np.random.default_rng(20).standard_normal((20, 99), np.float32)
     draws = [Draw(8, position, 5.0, **filters) for position in range(20)]
-    assert ops.sample(logits, draws) == logits.argmax(dim=-1).tolist()
+    assert ops.sample(logits, draws) == logits.argmax(axis=-1).tolist()
 
 
 def test_masked_tokens_never_come_and_huge_logits_win(ops: Ops) -> None:
-    logits = torch.full((1, 40), -torch.inf)
+    logits = np.full((1, 40), -np.inf, np.float32)
     logits[0, 33] = -1e4
     for filters in ({}, {"top_k": 5}, {"top_p": 0.99}, {"min_p": 0.01}):
         assert ops.sample(logits, [Draw(0, 1, 5.0, **filters)]) == [33]
@@ -256,5 +258,30 @@ def test_masked_tokens_never_come_and_huge_logits_win(ops: Ops) -> None:
 @pytest.mark.parametrize("temperature", [1e-3, 1e-10, 1e-39, 1e-46, 5e-324])
 def test_tiny_temperatures_are_greedy(ops: Ops, temperature: float) -> None:
     """All of them are legal; below 1.2e-38 a quotient in float32 overflows or divides by zero."""
-    logits = torch.tensor([[1.0, 3.0, 2.0, 0.0, -1.0]])
+    logits = np.array([[1.0, 3.0, 2.0, 0.0, -1.0]], np.float32)
     assert ops.sample(logits, [Draw(7, 1, temperature)]) == [1]
+
+
+def own(ops: Ops, rows: NDArray[np.float32]) -> Any:
+    """Rows as a pass of the backend gives them."""
+    return ops.constant(rows)
+
+
+def test_greedy_is_sampling_without_temperature_for_all_rows_at_once(ops: Ops) -> None:
+    rows = np.random.default_rng(3).standard_normal((9, 101), np.float32)
+    rows[4, [70, 17, 99]] = 9.0  # a tie goes to the lower id
+    rows[5] = -np.inf
+    rows[5, 100] = -1e30
+    tokens = ops.greedy(own(ops, rows))
+    assert tokens[4:6] == [17, 100]
+    assert tokens == ops.sample(own(ops, rows), [Draw(1, 2, 0.0)] * 9) == rows.argmax(1).tolist()
+    assert ops.greedy(own(ops, rows)[3:4]) == tokens[3:4]
+    assert ops.greedy(own(ops, rows[:0])) == []
+
+
+def test_the_host_sees_the_values_and_rewritten_rows_are_sampled_like_any(ops: Ops) -> None:
+    rows = np.random.default_rng(4).standard_normal((5, 60), np.float32)
+    logits, draws = own(ops, rows), [Draw(7, position, 1.0, top_p=0.9) for position in range(5)]
+    assert np.array_equal(ops.host(logits[1:4]), rows[1:4])
+    assert ops.host(logits).dtype == np.float32
+    assert ops.sample(ops.host(logits).copy(), draws) == ops.sample(logits, draws)

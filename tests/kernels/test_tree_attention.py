@@ -2,22 +2,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import pytest
 import torch
 from jobs import Job, attention, branching, chain, layout_of, slots_of, tables
 
 from paceline.kernels.backend import Ops
-from paceline.kernels.kv_cache import CacheShape, TensorCache, allocate
+from paceline.kernels.kv_cache import CacheShape
+from paceline.kernels.kv_cache.reference import TensorCache
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.kernels.rope_store import Rotation
 from paceline.kernels.tree_attention import Layout
 
 TOLERANCE = {torch.float32: 2e-5, torch.bfloat16: 2e-2}
-CPU = torch.device("cpu")
 
 
 def attend(ops: Ops, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, layout: Layout) -> torch.Tensor:
-    return ops.tree_attention(q, TensorCache(k[None], v[None]), 0, ops.prepare(layout, CPU))
+    return ops.tree_attention(q, TensorCache(k[None], v[None]), 0, ops.prepare(layout))
 
 
 Jobs = Callable[[torch.Generator], list[Job]]
@@ -149,7 +150,7 @@ def test_node_equals_the_same_tokens_decoded_plainly(ops: Ops, rng: torch.Genera
     (table,) = tables([Job(context, nodes + 1)], 8, rng)
 
     def prefilled() -> TensorCache:
-        cache = allocate(CacheShape(1, KV_HEADS, HEAD_DIM, torch.float32, CPU), 8)
+        cache: TensorCache = ops.allocate(CacheShape(1, KV_HEADS, HEAD_DIM), 8)
         compute(ops, cache, rotation, chain(0, context), range(context), table, prompt)
         return cache
 
@@ -169,7 +170,7 @@ def test_node_equals_the_same_tokens_decoded_plainly(ops: Ops, rng: torch.Genera
         torch.testing.assert_close(out[line], plain(line)[:-1], atol=1e-5, rtol=1e-5)
 
     path = tree.line(max(leaves, key=lambda leaf: depths[leaf]))
-    source, target = (torch.tensor(slots_of(table, [context + i for i in where])) for where in (path, range(len(path))))
+    source, target = (np.array(slots_of(table, [context + i for i in where])) for where in (path, range(len(path))))
     ops.move_kv(cache, source, target)
     after = compute(ops, cache, rotation, chain(context + len(path), 1), [0], table, following)
     torch.testing.assert_close(after[0], plain(path)[-1], atol=1e-5, rtol=1e-5)

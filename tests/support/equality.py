@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from fakes import RandomCheckpoint, Replies, Scripted, make_request, run, tiny_engine
 
@@ -41,29 +42,29 @@ class Oracle:
 
     def __init__(self, checkpoint: RandomCheckpoint) -> None:
         c = checkpoint.config
-        device = torch.device("cpu")
-        weights, ops = checkpoint.load(device=device, dtype=torch.float32), backend.load()
-        self._decoder = Decoder(c, weights, ops, context_length=c.context_length)
-        self._cache = ops.allocate(cache_shape(c, torch.float32, device), -(-c.context_length // BLOCK_SIZE))
+        ops = backend.load()
+        self._decoder = Decoder(c, checkpoint.load(), ops, context_length=c.context_length)
+        self._cache = ops.allocate(cache_shape(c), -(-c.context_length // BLOCK_SIZE))
 
     def logits(self, tokens: Sequence[int]) -> torch.Tensor:
         """[R, V] after each of the tokens."""
-        rows = torch.arange(len(tokens))
+        rows = np.arange(len(tokens))
         layout = Layout(
-            row_starts=torch.tensor([0, len(tokens)], dtype=torch.int32),
-            context_lens=torch.zeros(1, dtype=torch.int32),
-            block_tables=torch.arange(-(-len(tokens) // BLOCK_SIZE), dtype=torch.int32)[None],
-            causal=torch.ones(1, dtype=torch.bool),
-            ancestors=torch.zeros(len(tokens), dtype=torch.int64),
+            row_starts=np.array([0, len(tokens)], np.int32),
+            context_lens=np.zeros(1, np.int32),
+            block_tables=np.arange(-(-len(tokens) // BLOCK_SIZE), dtype=np.int32)[None],
+            causal=np.ones(1, np.bool_),
+            ancestors=np.zeros(len(tokens), np.int64),
         )
-        return self._decoder.forward(Batch(torch.tensor(tokens), rows, rows, rows, layout), self._cache)[0]
+        logits: torch.Tensor = self._decoder.forward(Batch(np.array(tokens), rows, rows, rows, layout), self._cache)[0]
+        return logits
 
     def scores(self, request: Request, output: Sequence[int]) -> torch.Tensor:
         """[V] what the argmax is taken over for the token after `output`, filters aside."""
         params = request.sampling
         logits = self.logits([*request.prompt, *output])[-1]
         if params.rewrites_logits:
-            logits = process_logits(logits, params, request.prompt, output)
+            logits = torch.from_numpy(process_logits(logits.numpy(), params, request.prompt, output))
         if params.temperature == 0.0:
             return logits
         ids = torch.arange(logits.numel()).numpy()

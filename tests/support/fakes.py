@@ -62,8 +62,8 @@ class RandomCheckpoint:
         self._seed = seed
         self._sharpness = sharpness
 
-    def load(self, *, device: torch.device, dtype: torch.dtype) -> ModelWeights:
-        return load_weights(self.config, self, device=device, dtype=dtype)
+    def load(self) -> ModelWeights:
+        return load_weights(self.config, self)
 
     def close(self) -> None:
         pass
@@ -77,8 +77,8 @@ class RandomCheckpoint:
         scale = {"model.embed_tokens.weight": 4.0, "lm_head.weight": 2.0 * self._sharpness}.get(name, 2.0)
         return torch.randn(shape, generator=generator) * scale / shape[1] ** 0.5
 
-    def read_into(self, name: str, target: torch.Tensor) -> None:
-        target.copy_(self._tensor(name))
+    def read(self, name: str, first: int, out: NDArray[np.float32]) -> None:
+        out[...] = self._tensor(name).numpy()[first : first + len(out)].reshape(out.shape)
 
     def kind(self, name: str) -> str:
         return "F32"
@@ -161,8 +161,7 @@ def tiny_engine(
     config = EngineConfig(**{"device": "cpu", "backend": "reference", "max_nodes": MAX_NODES, **options})
     if blocks is not None:
         ops = load(config.backend, Options(threads=1, kv=config.kv_format))
-        shape = cache_shape(c, torch.float32, torch.device("cpu"))
-        config = replace(config, kv_memory=blocks * ops.block_bytes(shape))
+        config = replace(config, kv_memory=blocks * ops.block_bytes(cache_shape(c)))
     return build_engine(checkpoint, config, proposers=proposers, cost=CostCurve(cost))
 
 

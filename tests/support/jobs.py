@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from paceline.kernels.paging import BLOCK_SIZE
@@ -45,10 +46,6 @@ def branching(context: int, rows: int, rng: torch.Generator) -> Job:
     return Job(context, rows, tuple(parents))
 
 
-def signed(word: int) -> int:
-    return word - 2**64 if word >= 2**63 else word
-
-
 def tables(jobs: Sequence[Job], blocks: int, rng: torch.Generator) -> list[list[int]]:
     """Block tables drawn from a shuffled pool."""
     pool = torch.randperm(blocks, generator=rng).tolist()
@@ -61,17 +58,18 @@ def layout_of(jobs: Sequence[Job], owned: Sequence[Sequence[int]]) -> Layout:
     for job in jobs:
         starts.append(starts[-1] + job.rows)
     return Layout(
-        row_starts=torch.tensor(starts, dtype=torch.int32),
-        context_lens=torch.tensor([job.context for job in jobs], dtype=torch.int32),
-        block_tables=torch.tensor([[*table, *[0] * (widest - len(table))] for table in owned], dtype=torch.int32),
-        causal=torch.tensor([job.parents is None for job in jobs]),
-        ancestors=torch.tensor(
+        row_starts=np.array(starts, np.int32),
+        context_lens=np.array([job.context for job in jobs], np.int32),
+        block_tables=np.array([[*table, *[0] * (widest - len(table))] for table in owned], np.int32),
+        causal=np.array([job.parents is None for job in jobs]),
+        ancestors=np.array(
             [
-                -1 if job.parents is None else signed(sum(1 << node for node in job.line(row)))
+                2**64 - 1 if job.parents is None else sum(1 << node for node in job.line(row))
                 for job in jobs
                 for row in range(job.rows)
-            ]
-        ),
+            ],
+            np.uint64,
+        ).view(np.int64),
     )
 
 

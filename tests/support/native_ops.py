@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import torch
 from jobs import Job, chain, layout_of, new_slots
+from matrices import matrix_of
 from numpy.typing import NDArray
 
 from paceline.kernels.backend import Ops
 from paceline.kernels.batch import Batch
-from paceline.kernels.linear import Matrix, Norm, TensorMatrix
+from paceline.kernels.linear import Matrix, Norm
 from paceline.kernels.native.packing import PackedWeight, Packer
 from paceline.kernels.native.recorder import arrays
 from paceline.kernels.native.store import MemoryStore
@@ -37,12 +38,12 @@ ARRAYS = (
 
 def batch_of(jobs: Sequence[Job], owned: Sequence[Sequence[int]], sampled: Sequence[int] | None = None) -> Batch:
     """Rows with the ids 0 … R - 1; all of them sampled unless said otherwise."""
-    rows = torch.arange(sum(job.rows for job in jobs))
+    rows = np.arange(sum(job.rows for job in jobs))
     return Batch(
         ids=rows,
-        positions=torch.tensor([position for job in jobs for position in job.positions]),
-        slots=torch.tensor(new_slots(jobs, owned)),
-        sampled=rows if sampled is None else torch.tensor(sampled, dtype=torch.int64),
+        positions=np.array([position for job in jobs for position in job.positions]),
+        slots=np.array(new_slots(jobs, owned)),
+        sampled=rows if sampled is None else np.array(sampled, np.int64),
         layout=layout_of(jobs, owned),
     )
 
@@ -101,11 +102,11 @@ def pack(
     module: ModuleType,
     matrix: torch.Tensor | Matrix,
     weights: str = "stored",
-    bias: torch.Tensor | None = None,
+    bias: Floats | None = None,
     *,
     gate: bool = False,
 ) -> PackedWeight:
-    source: Matrix = TensorMatrix(matrix) if isinstance(matrix, torch.Tensor) else matrix
+    source: Matrix = matrix_of(matrix) if isinstance(matrix, torch.Tensor) else matrix
     return Packer(module, MemoryStore(), weights).pack(source, bias, gate=gate)
 
 
@@ -261,7 +262,7 @@ def eager(module: ModuleType, reference: Ops) -> Ops:
         program = Program(module, pool)
         out = program.native.value(table.inputs, False)
         program.native.embed(table.handle, out)
-        batch = dataclasses.replace(rows_only(len(ids)), ids=ids)
+        batch = dataclasses.replace(rows_only(len(ids)), ids=ids.numpy())
         program.run(batch)
         return torch.from_numpy(program.read(out, len(ids)))
 
@@ -281,6 +282,9 @@ def eager(module: ModuleType, reference: Ops) -> Ops:
         "embed": eager_embed,
         "select": eager_select,
         "linear": eager_linear,
+        "constant": native.constant,
         "sample": native.sample,
+        "greedy": native.greedy,
+        "host": native.host,
     }
     return dataclasses.replace(reference, name="native", **changes)

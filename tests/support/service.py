@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import torch
 from starlette.testclient import TestClient
 from tiny_models import make_folder
 
@@ -27,7 +26,6 @@ ENDLESS = {"logit_bias": {"2": -100}}  # the end token never comes: the context 
 
 def build_service(folder: Path, *, context_length: int = 256, **options: int | str) -> Service:
     """A service that was not started; `options` go to EngineConfig."""
-    torch.set_num_threads(1)
     model = make_folder(folder / "model", "smollm2", max_position_embeddings=context_length)
     config = EngineConfig(device="cpu", threads=1, **options)  # type: ignore[arg-type]
     return Service.build(model, folder / "cache", config, MODEL_ID)

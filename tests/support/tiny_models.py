@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from matrices import dense
+from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
 
 from paceline.engine.model.config import ModelConfig, from_hf, rope_inv_freq
@@ -275,24 +277,28 @@ def reference_from_weights(config: ModelConfig, weights: ModelWeights) -> Any:
 
 def unfuse(config: ModelConfig, weights: ModelWeights) -> dict[str, torch.Tensor]:
     """Our weights under their names on the hub: the inverse of loading, written on its own to check it."""
-    tensors = {"model.embed_tokens.weight": weights.embed.dense(), "model.norm.weight": weights.norm}
+    tensors = {"model.embed_tokens.weight": dense(weights.embed), "model.norm.weight": torch.from_numpy(weights.norm)}
     if not config.tie_embeddings:
-        tensors["lm_head.weight"] = weights.lm_head.dense()
+        tensors["lm_head.weight"] = dense(weights.lm_head)
     q, kv, inner = config.num_heads * config.head_dim, config.num_kv_heads * config.head_dim, config.intermediate_size
     for index, layer in enumerate(weights.layers):
         prefix = f"model.layers.{index}."
-        for suffix, fused in (("weight", layer.qkv.dense()), ("bias", layer.qkv_bias)):
+        for suffix, fused in (("weight", dense(layer.qkv)), ("bias", _tensor(layer.qkv_bias))):
             if fused is not None:
                 tensors[f"{prefix}self_attn.q_proj.{suffix}"] = fused[:q]
                 tensors[f"{prefix}self_attn.k_proj.{suffix}"] = fused[q : q + kv]
                 tensors[f"{prefix}self_attn.v_proj.{suffix}"] = fused[q + kv :]
         if layer.q_norm is not None and layer.k_norm is not None:
-            tensors[f"{prefix}self_attn.q_norm.weight"] = layer.q_norm
-            tensors[f"{prefix}self_attn.k_norm.weight"] = layer.k_norm
-        tensors[f"{prefix}self_attn.o_proj.weight"] = layer.out.dense()
-        tensors[f"{prefix}mlp.gate_proj.weight"] = layer.gate_up.dense()[:inner]
-        tensors[f"{prefix}mlp.up_proj.weight"] = layer.gate_up.dense()[inner:]
-        tensors[f"{prefix}mlp.down_proj.weight"] = layer.down.dense()
-        tensors[f"{prefix}input_layernorm.weight"] = layer.attn_norm
-        tensors[f"{prefix}post_attention_layernorm.weight"] = layer.ffn_norm
+            tensors[f"{prefix}self_attn.q_norm.weight"] = torch.from_numpy(layer.q_norm)
+            tensors[f"{prefix}self_attn.k_norm.weight"] = torch.from_numpy(layer.k_norm)
+        tensors[f"{prefix}self_attn.o_proj.weight"] = dense(layer.out)
+        tensors[f"{prefix}mlp.gate_proj.weight"] = dense(layer.gate_up)[:inner]
+        tensors[f"{prefix}mlp.up_proj.weight"] = dense(layer.gate_up)[inner:]
+        tensors[f"{prefix}mlp.down_proj.weight"] = dense(layer.down)
+        tensors[f"{prefix}input_layernorm.weight"] = torch.from_numpy(layer.attn_norm)
+        tensors[f"{prefix}post_attention_layernorm.weight"] = torch.from_numpy(layer.ffn_norm)
     return tensors
+
+
+def _tensor(vector: NDArray[np.float32] | None) -> torch.Tensor | None:
+    return None if vector is None else torch.from_numpy(vector)

@@ -11,8 +11,6 @@ from tiny_models import FAMILIES, load_tensors, make_folder, unfuse, write_gguf
 from paceline.engine.errors import ModelError
 from paceline.engine.model.checkpoint import open_checkpoint
 
-CPU = torch.device("cpu")
-
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_float32_is_the_folder_again(family: str, tmp_path: Path) -> None:
@@ -22,7 +20,7 @@ def test_float32_is_the_folder_again(family: str, tmp_path: Path) -> None:
     assert checkpoint.name == "tiny"
     for field in ("vocab_size", "num_kv_heads", "head_dim", "tie_embeddings", "qkv_bias", "qk_norm", "context_length"):
         assert getattr(checkpoint.config, field) == getattr(hf.config, field), field
-    weights = checkpoint.load(device=CPU, dtype=torch.float32)
+    weights = checkpoint.load()
     assert (weights.lm_head is weights.embed) == FAMILIES[family].get("tie_word_embeddings", False)
     found, expected = unfuse(checkpoint.config, weights), load_tensors(folder)
     assert found.keys() == expected.keys()

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from fakes import RandomCheckpoint
+from matrices import dense
 from numpy.typing import NDArray
 
 from paceline.engine.model.config import ModelConfig, RopeConfig
@@ -21,12 +22,11 @@ from paceline.engine.model.decoder import Decoder, cache_shape, rotation
 from paceline.engine.model.weights import Matrix, ModelWeights
 from paceline.kernels import backend
 from paceline.kernels.batch import Batch
-from paceline.kernels.kv_cache import TensorCache, allocate
+from paceline.kernels.kv_cache.reference import TensorCache
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.kernels.tree_attention import Layout
 
 Vector = NDArray[np.float64]
-CPU = torch.device("cpu")
 
 VARIANTS: Mapping[str, Mapping[str, object]] = {
     "plain": {},
@@ -46,17 +46,17 @@ def model(variant: str) -> tuple[ModelConfig, ModelWeights]:
     checkpoint = RandomCheckpoint(vocab_size=31, context_length=64)
     checkpoint.config = replace(checkpoint.config, **VARIANTS[variant])  # type: ignore[arg-type]
     c = checkpoint.config
-    weights = checkpoint.load(device=CPU, dtype=torch.float32)
-    generator = torch.Generator().manual_seed(5)
+    weights = checkpoint.load()
+    random = np.random.default_rng(5)
 
-    def around_one(size: int) -> torch.Tensor:
-        return 1 + 0.4 * torch.randn(size, generator=generator)
+    def around_one(size: int) -> NDArray[np.float32]:
+        return 1 + np.float32(0.4) * random.standard_normal(size, np.float32)
 
     weights.norm = around_one(c.hidden_size)
     for layer in weights.layers:
         layer.attn_norm, layer.ffn_norm = around_one(c.hidden_size), around_one(c.hidden_size)
         if c.qkv_bias:
-            layer.qkv_bias = torch.randn(c.q_rows + 2 * c.kv_rows, generator=generator)
+            layer.qkv_bias = random.standard_normal(c.q_rows + 2 * c.kv_rows, np.float32)
         if c.qk_norm:
             layer.q_norm, layer.k_norm = around_one(c.head_dim), around_one(c.head_dim)
     if c.tie_embeddings:
@@ -68,9 +68,9 @@ def in_float64(weights: ModelWeights) -> Any:
     """The same weights under the same names, as arrays."""
 
     def arrays(holder: object) -> dict[str, Vector]:
-        tensors = {field.name: getattr(holder, field.name) for field in fields(holder)}  # type: ignore[arg-type]
-        dense = {name: t.dense() if isinstance(t, Matrix) else t for name, t in tensors.items()}
-        return {name: t.double().numpy() for name, t in dense.items() if isinstance(t, torch.Tensor)}
+        held = {field.name: getattr(holder, field.name) for field in fields(holder)}  # type: ignore[arg-type]
+        values = {name: dense(w).numpy() if isinstance(w, Matrix) else w for name, w in held.items()}
+        return {name: w.astype(np.float64) for name, w in values.items() if isinstance(w, np.ndarray)}
 
     return SimpleNamespace(**arrays(weights), layers=[SimpleNamespace(**arrays(layer)) for layer in weights.layers])
 
@@ -132,18 +132,19 @@ def batch_of(computed: int, tokens: list[int], parents: list[int], blocks: list[
     causal = all(parent == node - 1 for node, parent in enumerate(parents))
     slots = [blocks[s // BLOCK_SIZE] * BLOCK_SIZE + s % BLOCK_SIZE for s in range(computed, computed + len(tokens))]
     layout = Layout(
-        row_starts=torch.tensor([0, len(tokens)], dtype=torch.int32),
-        context_lens=torch.tensor([computed], dtype=torch.int32),
-        block_tables=torch.tensor([blocks], dtype=torch.int32),
-        causal=torch.tensor([causal]),
-        ancestors=torch.tensor([0] * len(tokens) if causal else words, dtype=torch.int64),
+        row_starts=np.array([0, len(tokens)], np.int32),
+        context_lens=np.array([computed], np.int32),
+        block_tables=np.array([blocks], np.int32),
+        causal=np.array([causal]),
+        ancestors=np.array([0] * len(tokens) if causal else words, np.int64),
     )
-    positions = torch.tensor([computed + depth for depth in depths])
-    return Batch(torch.tensor(tokens), positions, torch.tensor(slots), torch.tensor(sampled, dtype=torch.int64), layout)
+    positions = np.array([computed + depth for depth in depths])
+    return Batch(np.array(tokens), positions, np.array(slots), np.array(sampled, np.int64), layout)
 
 
 def new_cache(c: ModelConfig, blocks: int) -> TensorCache:
-    return allocate(cache_shape(c, torch.float32, CPU), blocks)
+    cache: TensorCache = backend.load().allocate(cache_shape(c), blocks)
+    return cache
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -191,7 +192,7 @@ def test_only_the_slots_of_the_rows_are_written() -> None:
 def test_far_positions_keep_their_phase() -> None:
     """At position 100,000 an angle kept in float32 is off by 4e-3 radians."""
     c, _ = model("plain")
-    tables = rotation(c, 100_001, CPU)
+    tables = rotation(c, 100_001, lambda values: values)
     assert tables.cos.shape == (100_001, c.head_dim // 2)
     for position in (0, 1, 99_999, 100_000):
         for pair in range(c.head_dim // 2):

@@ -57,7 +57,7 @@ def test_rotates_normalises_and_stores(
     jobs = [chain(300, 20), branching(5, 40, rng), chain(0, 10)]
     owned = tables(jobs, 30, rng)
     batch = batch_of(jobs, owned)
-    at = batch.positions.numpy()
+    at = batch.positions
 
     cache = module.Cache(getattr(module.KvFormat, kv), 3, 30, kv_heads, head_dim)
     program = Program(module, pools[3])

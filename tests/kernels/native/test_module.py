@@ -19,7 +19,7 @@ def test_ops_that_do_not_fit_each_other_are_an_error(module: ModuleType) -> None
     native = module.Program(module.Pool(1))
     x, narrow, few = native.value(48, False), native.value(16, False), native.value(16, True)
     square, gated = pack(module, torch.ones(16, 16)).handle, pack(module, torch.ones(32, 16), gate=True).handle
-    biased = pack(module, torch.ones(32, 16), bias=torch.ones(32)).handle
+    biased = pack(module, torch.ones(32, 16), bias=np.ones(32, np.float32)).handle
     cache, rotation = module.Cache(module.KvFormat.f16, 2, 4, 1, 16), identity_rotation(module, 8, 16)
     other_rotation = identity_rotation(module, 8, 32)
     wide = module.Cache(module.KvFormat.f16, 1, 4, 2, 16)

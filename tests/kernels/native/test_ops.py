@@ -18,8 +18,6 @@ from paceline.kernels.kv_cache import CacheShape
 from paceline.kernels.native.ops import physical_cores
 from paceline.kernels.sample import Draw
 
-CPU = torch.device("cpu")
-
 
 def test_the_table_is_native_and_complete() -> None:
     ops = load("native", Options(threads=1))
@@ -38,7 +36,8 @@ def test_unknown_formats_are_refused_with_the_choices() -> None:
 def test_a_head_size_that_does_not_fit_is_refused(head_dim: int) -> None:
     ops = load("native", Options(threads=1))
     with pytest.raises(BackendError, match=rf"multiple of 16, this model's is {head_dim}; use --backend reference\.$"):
-        ops.allocate(CacheShape(1, 1, head_dim, torch.float32, CPU), 1)
+        ops.check(CacheShape(1, 1, head_dim))
+    ops.check(CacheShape(1, 1, 48))
 
 
 @pytest.mark.parametrize("kv", ["f16", "int8"])
@@ -47,7 +46,9 @@ def test_a_block_takes_what_its_elements_take(kv: str, head_dim: int) -> None:
     """Two sides of sixteen slots: two bytes an element, or one and a scale for each slot and head."""
     ops = load("native", Options(threads=1, kv=kv))
     slot = head_dim * 2 if kv == "f16" else head_dim + 4
-    assert ops.block_bytes(CacheShape(3, 2, head_dim, torch.float32, CPU)) == 3 * 2 * 2 * 16 * slot
+    shape = CacheShape(3, 2, head_dim)
+    assert ops.block_bytes(shape) == 3 * 2 * 2 * 16 * slot
+    assert ops.block_bytes(shape) == ops.allocate(shape, 7).handle.block_bytes, "what the kernels themselves say"
 
 
 def test_cores_are_counted_within_what_the_process_may_use() -> None:
@@ -55,13 +56,14 @@ def test_cores_are_counted_within_what_the_process_may_use() -> None:
     assert 1 <= physical_cores() <= len(os.sched_getaffinity(0))
 
 
-def test_sampling_takes_any_float_rows() -> None:
-    """Half-precision and strided logits, as a backend of another dtype or a slice of rows would give them."""
+def test_sampling_takes_slices_of_rows_and_nothing_that_is_not_float32() -> None:
     ops = load("native", Options(threads=1))
-    logits = torch.arange(12.0).view(3, 4).T  # not contiguous
-    assert ops.sample(logits, [Draw(0, 0, 0.0)] * 4) == [2] * 4
-    assert ops.sample(logits.bfloat16(), [Draw(0, 0, 0.0)] * 4) == [2] * 4
-    assert ops.sample(torch.zeros(0, 4), []) == []
+    logits = np.array([[0, 1, 2], [5, 4, 3], [0, 9, 0]], np.float32)
+    assert ops.sample(logits[1:], [Draw(0, 0, 0.0)] * 2) == [0, 1]
+    assert ops.sample(logits[:0], []) == []
+    for wrong in (logits.astype(np.float64), logits.T):
+        with pytest.raises(TypeError, match="logits must be a contiguous array of float32"):
+            ops.sample(wrong, [Draw(0, 0, 0.0)] * 3)
 
 
 def test_threads_of_a_pool_wait_for_each_other_and_can_be_many(module: ModuleType) -> None:

@@ -12,19 +12,21 @@ import pytest
 import torch
 from fakes import RandomCheckpoint
 from jobs import Job, branching, chain, tables
-from native_ops import batch_of, rows_only
+from matrices import matrix_of
+from native_ops import Floats, batch_of, rows_only
+from numpy.typing import NDArray
 
 from paceline.engine.model.decoder import Decoder, cache_shape
 from paceline.kernels import backend
 from paceline.kernels.backend import Ops, Options
 from paceline.kernels.batch import Batch
-from paceline.kernels.linear import Norm, TensorMatrix
+from paceline.kernels.kv_cache.reference import allocate
+from paceline.kernels.linear import Norm
 from paceline.kernels.native import isa
 from paceline.kernels.native.packing import Packer
 from paceline.kernels.native.recorder import Recorder
 from paceline.kernels.native.store import MemoryStore
 
-CPU = torch.device("cpu")
 VOCAB, CONTEXT = 61, 400
 VARIANTS: Mapping[str, Mapping[str, object]] = {
     "plain": {},
@@ -50,9 +52,17 @@ def checkpoint_of(variant: str) -> RandomCheckpoint:
     return checkpoint
 
 
+def normal(size: int, rng: torch.Generator) -> Floats:
+    return torch.randn(size, generator=rng).numpy()
+
+
+def random_ids(rows: int, rng: torch.Generator) -> NDArray[np.int64]:
+    return torch.randint(VOCAB, (rows,), generator=rng).numpy()
+
+
 def random_batch(jobs: list[Job], rng: torch.Generator) -> Batch:
     batch = batch_of(jobs, tables(jobs, 60, rng), sampled=[0, sum(job.rows for job in jobs) - 1])
-    return replace(batch, ids=torch.randint(VOCAB, batch.ids.shape, generator=rng))
+    return replace(batch, ids=random_ids(len(batch.ids), rng))
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -60,19 +70,21 @@ def test_a_decoder_of_three_layers_equals_the_reference(ops: Ops, variant: str) 
     """The reference keeps its cache in halves too; then only the order of additions differs."""
     checkpoint = checkpoint_of(variant)
     config = checkpoint.config
-    weights = checkpoint.load(device=CPU, dtype=torch.float32)
+    weights = checkpoint.load()
     rng = torch.Generator().manual_seed(3)
     for layer in weights.layers:  # norms are no ones, so that leaving one out shows
-        layer.attn_norm, layer.ffn_norm = (1 + 0.3 * torch.randn(config.hidden_size, generator=rng) for _ in range(2))
+        layer.attn_norm, layer.ffn_norm = (1 + 0.3 * normal(config.hidden_size, rng) for _ in range(2))
         if config.qk_norm:
-            layer.q_norm, layer.k_norm = (1 + 0.3 * torch.randn(config.head_dim, generator=rng) for _ in range(2))
+            layer.q_norm, layer.k_norm = (1 + 0.3 * normal(config.head_dim, rng) for _ in range(2))
         if config.qkv_bias:
-            layer.qkv_bias = torch.randn(config.q_rows + 2 * config.kv_rows, generator=rng)
+            layer.qkv_bias = normal(config.q_rows + 2 * config.kv_rows, rng)
     models = []
     for table in (ops, backend.load("reference")):
         decoder = Decoder(config, weights, table, context_length=CONTEXT)
         table.finish()
-        models.append((decoder, table.allocate(cache_shape(config, torch.float16, CPU), 60)))
+        models.append(decoder)
+    shape = cache_shape(config)
+    caches = ops.allocate(shape, 60), allocate(shape, 60, torch.float16, torch.device("cpu"))
     for jobs in (
         [chain(0, 1)],
         [chain(0, 70), chain(0, 9)],
@@ -81,10 +93,12 @@ def test_a_decoder_of_three_layers_equals_the_reference(ops: Ops, variant: str) 
         [chain(300, 3), branching(20, 64, rng)],
     ):
         batch = random_batch(jobs, rng)
-        (logits, hidden), (want_logits, want_hidden) = (decoder.forward(batch, cache) for decoder, cache in models)
-        assert logits.dtype == hidden.dtype == torch.float32
+        (logits, hidden), (want_logits, want_hidden) = (
+            decoder.forward(batch, cache) for decoder, cache in zip(models, caches, strict=True)
+        )
+        assert logits.dtype == hidden.dtype == np.float32
         # A key between two halves is rounded one way here and the other way there: then a few values move by more.
-        for got, want in ((hidden, want_hidden), (logits, want_logits)):
+        for got, want in ((torch.from_numpy(hidden), want_hidden), (torch.from_numpy(logits), want_logits)):
             torch.testing.assert_close(got, want, rtol=2e-2, atol=2e-2)
             assert (got - want).abs().median() < 1e-4 * want.abs().max()
 
@@ -92,22 +106,22 @@ def test_a_decoder_of_three_layers_equals_the_reference(ops: Ops, variant: str) 
 def test_each_cache_has_a_program_of_its_own(ops: Ops) -> None:
     """The same pass over two caches, in turn: neither sees the other's keys."""
     checkpoint = checkpoint_of("plain")
-    decoder = Decoder(checkpoint.config, checkpoint.load(device=CPU, dtype=torch.float32), ops, context_length=CONTEXT)
+    decoder = Decoder(checkpoint.config, checkpoint.load(), ops, context_length=CONTEXT)
     rng = torch.Generator().manual_seed(1)
-    caches = [ops.allocate(cache_shape(checkpoint.config, torch.float32, CPU), 60) for _ in range(2)]
-    prompts = [replace(rows_only(20, [19]), ids=torch.randint(VOCAB, (20,), generator=rng)) for _ in range(2)]
-    following = replace(batch_of([chain(20, 1)], [[0, 1]]), ids=torch.tensor([3]))
+    caches = [ops.allocate(cache_shape(checkpoint.config), 60) for _ in range(2)]
+    prompts = [replace(rows_only(20, [19]), ids=random_ids(20, rng)) for _ in range(2)]
+    following = replace(batch_of([chain(20, 1)], [[0, 1]]), ids=np.array([3]))
     alone = []
     for prompt in prompts:
-        fresh = ops.allocate(cache_shape(checkpoint.config, torch.float32, CPU), 60)
+        fresh = ops.allocate(cache_shape(checkpoint.config), 60)
         decoder.forward(prompt, fresh)
-        alone.append(decoder.forward(following, fresh)[0].clone())
+        alone.append(decoder.forward(following, fresh)[0].copy())
     for prompt, cache in zip(prompts, caches, strict=True):
         decoder.forward(prompt, cache)
     for _ in range(2):
         for cache, want in zip(caches, alone, strict=True):
-            assert torch.equal(decoder.forward(following, cache)[0], want)
-    assert not torch.equal(*alone)
+            assert np.array_equal(decoder.forward(following, cache)[0], want)
+    assert not np.array_equal(*alone)
 
 
 class Bench:
@@ -123,7 +137,7 @@ class Bench:
 
     def run(self, forward: Any, rows: int = 5) -> tuple[torch.Tensor, torch.Tensor]:
         logits, hidden = self.recorder.compile(forward)(rows_only(rows), None)
-        return logits.clone(), hidden.clone()
+        return torch.from_numpy(logits.copy()), torch.from_numpy(hidden.copy())
 
 
 @pytest.fixture
@@ -135,9 +149,10 @@ def test_values_that_are_alive_never_share_a_buffer(bench: Bench) -> None:
     """A tangle of values, some kept to the end, some dropped at once, against the same formulas in torch."""
     table = bench.matrix(5, 24)
     squares = [bench.matrix(24, 24) for _ in range(6)]
-    packed = [bench.packer.pack(TensorMatrix(square)) for square in squares]
-    table_packed, recorder = bench.packer.pack(TensorMatrix(table)), bench.recorder
-    norm = Norm(torch.rand(24, generator=bench.rng) + 0.5, 1e-5)
+    packed = [bench.packer.pack(matrix_of(square)) for square in squares]
+    table_packed, recorder = bench.packer.pack(matrix_of(table)), bench.recorder
+    scale = torch.rand(24, generator=bench.rng) + 0.5
+    norm = Norm(scale.numpy(), 1e-5)
 
     def forward(batch: Batch, cache: Any) -> Any:
         x = recorder.embed(table_packed, batch.ids)
@@ -151,7 +166,7 @@ def test_values_that_are_alive_never_share_a_buffer(bench: Bench) -> None:
         return recorder.linear(hidden, packed[4], residual=recorder.select(first, batch.sampled)), hidden
 
     def normed(y: torch.Tensor) -> torch.Tensor:
-        return y / (y.square().mean(-1, keepdim=True) + norm.eps).sqrt() * norm.weight
+        return y / (y.square().mean(-1, keepdim=True) + norm.eps).sqrt() * scale
 
     logits, hidden = bench.run(forward)
     x = table
@@ -166,8 +181,8 @@ def test_values_that_are_alive_never_share_a_buffer(bench: Bench) -> None:
 
 def test_buffers_are_used_again(bench: Bench) -> None:
     """Twenty products in a row need as many buffers as two."""
-    weight = bench.packer.pack(TensorMatrix(bench.matrix(24, 24)))
-    table = bench.packer.pack(TensorMatrix(bench.matrix(5, 24)))
+    weight = bench.packer.pack(matrix_of(bench.matrix(24, 24)))
+    table = bench.packer.pack(matrix_of(bench.matrix(5, 24)))
     buffers: set[int] = set()
 
     def forward(batch: Batch, cache: Any) -> Any:
@@ -183,8 +198,8 @@ def test_buffers_are_used_again(bench: Bench) -> None:
 
 
 def test_a_value_that_was_overwritten_cannot_be_read(bench: Bench) -> None:
-    weight = bench.packer.pack(TensorMatrix(bench.matrix(24, 24)))
-    table = bench.packer.pack(TensorMatrix(bench.matrix(5, 24)))
+    weight = bench.packer.pack(matrix_of(bench.matrix(24, 24)))
+    table = bench.packer.pack(matrix_of(bench.matrix(5, 24)))
     recorder = bench.recorder
 
     def forward(batch: Batch, cache: Any) -> Any:
@@ -204,9 +219,9 @@ def test_a_value_that_was_overwritten_cannot_be_read(bench: Bench) -> None:
 
 
 def test_ops_outside_of_a_recording_are_an_error(bench: Bench) -> None:
-    table = bench.packer.pack(TensorMatrix(bench.matrix(5, 24)))
+    table = bench.packer.pack(matrix_of(bench.matrix(5, 24)))
     with pytest.raises(RuntimeError, match="call them inside a function given to `compile`"):
-        bench.recorder.embed(table, torch.zeros(1, dtype=torch.int64))
+        bench.recorder.embed(table, np.zeros(1, np.int64))
 
     def failing(batch: Batch, cache: Any) -> Any:
         bench.recorder.embed(table, batch.ids)
@@ -215,11 +230,11 @@ def test_ops_outside_of_a_recording_are_an_error(bench: Bench) -> None:
     with pytest.raises(LookupError):
         bench.run(failing)
     with pytest.raises(RuntimeError, match="inside a function"):  # and the recording is over
-        bench.recorder.embed(table, torch.zeros(1, dtype=torch.int64))
+        bench.recorder.embed(table, np.zeros(1, np.int64))
 
 
 def test_a_batch_that_does_not_fit_leaves_the_pass_usable(bench: Bench) -> None:
-    table = bench.packer.pack(TensorMatrix(bench.matrix(5, 24)))
+    table = bench.packer.pack(matrix_of(bench.matrix(5, 24)))
 
     def forward(batch: Batch, cache: Any) -> Any:
         hidden = bench.recorder.select(bench.recorder.embed(table, batch.ids), batch.sampled)
@@ -227,12 +242,12 @@ def test_a_batch_that_does_not_fit_leaves_the_pass_usable(bench: Bench) -> None:
 
     run = bench.recorder.compile(forward)
     good = rows_only(5)
-    want = run(good, None)[0].clone()
+    want = run(good, None)[0].copy()
     with pytest.raises(ValueError, match="outside of the vocabulary"):
-        run(replace(good, ids=torch.full((5,), 5)), None)
+        run(replace(good, ids=np.full(5, 5)), None)
     with pytest.raises(TypeError, match="ids must be a contiguous array of int64"):
-        run(replace(good, ids=good.ids.int()), None)
-    assert torch.equal(run(good, None)[0], want)
-    none = run(replace(good, sampled=torch.zeros(0, dtype=torch.int64)), None)[0]
+        run(replace(good, ids=good.ids.astype(np.int32)), None)
+    assert np.array_equal(run(good, None)[0], want)
+    none = run(replace(good, sampled=np.zeros(0, np.int64)), None)[0]
     assert none.shape == (0, 24)
-    assert np.array_equal(run(rows_only(2), None)[0].numpy(), want[:2].numpy())
+    assert np.array_equal(run(rows_only(2), None)[0], want[:2])

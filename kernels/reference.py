@@ -1,0 +1,100 @@
+"""The reference backend: every op in plain torch, on the CPU or on a GPU that torch knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from .backend import Ops, Options, Pass
+from .batch import Batch
+from .embed.reference import embed, tied_head
+from .kv_cache import Cache
+from .kv_cache.reference import allocate, block_bytes
+from .linear.reference import linear, pack, read
+from .move_kv.reference import move_kv
+from .rope_store.reference import rope_store
+from .sample import Draw
+from .sample.reference import sample
+from .select.reference import select
+from .tree_attention import Layout
+from .tree_attention.reference import prepare, tree_attention
+
+
+@dataclass(frozen=True, slots=True)
+class _TensorBatch:
+    """A `Batch` whose rows are on the device; the layout stays on the host, where `prepare` reads it."""
+
+    ids: torch.Tensor
+    positions: torch.Tensor
+    slots: torch.Tensor
+    sampled: torch.Tensor
+    layout: Layout
+
+
+def _compile(forward: Callable[[Any, Cache], Any], device: torch.device) -> Pass:
+    """Runs the function each time, on a batch of tensors."""
+
+    def run(batch: Batch, cache: Cache) -> tuple[torch.Tensor, torch.Tensor]:
+        ids, positions, slots, sampled = (
+            torch.from_numpy(rows).to(device) for rows in (batch.ids, batch.positions, batch.slots, batch.sampled)
+        )
+        with torch.inference_mode():
+            logits, hidden = forward(_TensorBatch(ids, positions, slots, sampled, batch.layout), cache)
+            return logits.float(), hidden
+
+    return run
+
+
+def _host(logits: torch.Tensor) -> NDArray[np.float32]:
+    rows: NDArray[np.float32] = logits.cpu().numpy()
+    return rows
+
+
+def _sample(logits: torch.Tensor | NDArray[np.float32], draws: Sequence[Draw]) -> list[int]:
+    return sample(_host(logits) if isinstance(logits, torch.Tensor) else logits, draws)
+
+
+def _greedy(logits: torch.Tensor) -> list[int]:
+    tokens: list[int] = logits.argmax(dim=-1).tolist()  # the first of equal values
+    return tokens
+
+
+def _free_memory(device: torch.device) -> int | None:
+    return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else None
+
+
+def build(options: Options) -> Ops:
+    """In bfloat16 on a GPU, in float32 on the CPU."""
+    device = torch.device(options.device)
+    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+    if options.threads is not None:
+        torch.set_num_threads(options.threads)
+    return Ops(
+        name="reference",
+        compile=partial(_compile, device=device),
+        check=lambda shape: None,  # torch runs any
+        free_memory=partial(_free_memory, device),
+        allocate=partial(allocate, dtype=dtype, device=device),
+        block_bytes=partial(block_bytes, dtype=dtype),
+        constant=lambda values: torch.from_numpy(values).to(device),
+        pack=partial(pack, dtype=dtype, device=device),
+        pack_table=partial(read, dtype=dtype, device=device),
+        tied_head=tied_head,
+        embed=embed,
+        select=select,
+        linear=linear,
+        rope_store=rope_store,
+        prepare=partial(prepare, device=device),
+        tree_attention=tree_attention,
+        move_kv=move_kv,
+        sample=_sample,
+        greedy=_greedy,
+        host=_host,
+        finish=lambda: None,
+    )
