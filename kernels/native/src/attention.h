@@ -164,6 +164,8 @@ class Attention {
 
     for (int64_t p = first; p < last; p += 2 * kPage) {
       const int64_t tile = p / kPage;
+      for (int64_t ahead = tile + 2; ahead < tile + 4; ++ahead)
+        if (ahead * kPage < last) ask_for(cache_.keys(layer_, layout.block(task.sequence, ahead), head));
       if (p + kPage < last && layout.shared(task.sequence, tile + 1)) {  // then the one before it is shared too
         const uint8_t* keys[] = {cache_.keys(layer_, layout.block(task.sequence, tile), head),
                                  cache_.keys(layer_, layout.block(task.sequence, tile + 1), head)};
@@ -176,6 +178,7 @@ class Attention {
         });
     }
 
+    ask_for(cache_.values(layer_, layout.block(task.sequence, first / kPage), head));
     for (int i = 0; i < count; ++i) {
       const int64_t row = task.begin + i / group_;
       const int query_head = head * group_ + i % group_;
@@ -190,10 +193,12 @@ class Attention {
       s.weights[i] = weight;
     }
 
-    for (int64_t p = first; p < last; p += kPage)
+    for (int64_t p = first; p < last; p += kPage) {
+      if (p + kPage < last) ask_for(cache_.values(layer_, layout.block(task.sequence, p / kPage + 1), head));
       for_tiles<Side::values>(layout, task, head, p, s, [&](const uint8_t* values, int begin, int end) {
         accumulate<Kv>(values, begin, end, p - first, s);
       });
+    }
 
     for (int i = 0; i < count; ++i) {
       const int64_t row = task.begin + i / group_;
@@ -209,6 +214,11 @@ class Attention {
     }
   }
 
+  // Tiles lie apart in memory, so that the hardware does not see what comes next.
+  void ask_for(const uint8_t* side) const {
+    for (size_t line = 0; line < cache_.side_bytes(); line += 64) prefetch(side + line);
+  }
+
   enum class Side { keys, values };
 
   // Calls fn(tile, first query, last query) for the tile at position p: once where all rows share it, else row by row.
@@ -221,22 +231,37 @@ class Attention {
          static_cast<int>(task.end - task.begin) * group_);
       return;
     }
+    const int64_t block = layout.block(task.sequence, tile);
+    const uint8_t* here = side == Side::keys ? cache_.keys(layer_, block, head) : cache_.values(layer_, block, head);
     for (int64_t r = task.begin; r < task.end; ++r) {
       const int64_t end = std::min(p + kPage, layout.length(r));
       if (end <= p) continue;
-      std::fill_n(s.tile.begin(), cache_.side_bytes(), 0);
-      for (int64_t position = p; position < end; ++position) {
-        const int64_t slot = layout.slot(task.sequence, r, position);
-        const int64_t block = layout.block(task.sequence, slot / kPage);
-        if constexpr (side == Side::keys) {
-          cache_.copy_key(cache_.keys(layer_, block, head), slot % kPage, s.tile.data(), position - p);
-        } else {
-          cache_.copy_value(cache_.values(layer_, block, head), slot % kPage, s.tile.data(), position - p);
-        }
-      }
       const int begin = static_cast<int>(r - task.begin) * group_;
-      fn(s.tile.data(), begin, begin + group_);
+      fn(gather<side>(layout, task.sequence, r, head, p, end, here, s), begin, begin + group_);
     }
+  }
+
+  // The tile at position p as row r sees it: as it stands in the cache, `here`, where its nodes are in line, else a copy
+  // with them put in line. What is beyond `end` counts for nothing.
+  template <Side side>
+  const uint8_t* gather(const Layout& layout, int64_t sequence, int64_t r, int head, int64_t p, int64_t end,
+                        const uint8_t* here, Scratch& s) const {
+    const uint8_t* tile = here;
+    for (int64_t position = std::max(p, layout.context(sequence)); position < end; ++position) {
+      const int64_t slot = layout.slot(sequence, r, position);
+      if (slot == position) continue;
+      if (tile == here) {
+        std::memcpy(s.tile.data(), here, cache_.side_bytes());
+        tile = s.tile.data();
+      }
+      const int64_t block = layout.block(sequence, slot / kPage);
+      if constexpr (side == Side::keys) {
+        cache_.copy_key(cache_.keys(layer_, block, head), slot % kPage, s.tile.data(), position - p);
+      } else {
+        cache_.copy_value(cache_.values(layer_, block, head), slot % kPage, s.tile.data(), position - p);
+      }
+    }
+    return tile;
   }
 
   // Queries [begin, end) against Tiles tiles; results at position `at` of their scores.

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <new>
 #include <stdexcept>
@@ -34,11 +35,15 @@ class Cache {
     if (layers > kMost || heads > kMost || head_dim > kMost || blocks > (int64_t{1} << 62) / layers / block_bytes())
       throw std::invalid_argument("a cache cannot be this large");
     if (blocks > (int64_t{1} << 46) / static_cast<int64_t>(layers * block_bytes())) throw std::bad_alloc();
-    // Fresh pages are zero and take no memory until they are written.
+    // Fresh pages are zero and take no memory until they are written; huge ones where the system has them, since a long
+    // context touches many.
     bytes_ = static_cast<size_t>(layers) * blocks * block_bytes();
     void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
     data_ = static_cast<uint8_t*>(memory);
+#if defined(MADV_HUGEPAGE)
+    madvise(memory, bytes_, MADV_HUGEPAGE);
+#endif
   }
   ~Cache() { munmap(data_, bytes_); }
   Cache(const Cache&) = delete;
@@ -60,18 +65,22 @@ class Cache {
     return reinterpret_cast<const float*>(side + kPage * head_dim);
   }
 
-  void store(int layer, int64_t slot, int head, const float* key, const float* value) {
-    const int64_t block = slot / kPage, at = slot % kPage;
-    put(keys(layer, block, head), at, kPage, 1, key);
-    put(values(layer, block, head), at, 1, head_dim, value);
+  void store_key(int layer, int64_t slot, int head, const float* key) {
+    put(keys(layer, slot / kPage, head), slot % kPage, kPage, 1, key);
+  }
+  void store_value(int layer, int64_t slot, int head, const float* value) {
+    put(values(layer, slot / kPage, head), slot % kPage, 1, head_dim, value);
   }
 
   // Copy one slot to another place: within the cache, or to a tile of the same layout.
   void copy_key(const uint8_t* from, int64_t at, uint8_t* to, int64_t target) const {
-    copy(from, at, to, target, kPage, 1);
+    if (format == KvFormat::f16) copy_column<uint16_t>(from, at, to, target);
+    else copy_column<uint8_t>(from, at, to, target), scales(to)[target] = scales(from)[at];
   }
   void copy_value(const uint8_t* from, int64_t at, uint8_t* to, int64_t target) const {
-    copy(from, at, to, target, 1, head_dim);
+    const size_t row = head_dim * element_bytes();
+    std::memcpy(to + target * row, from + at * row, row);
+    if (format == KvFormat::int8) scales(to)[target] = scales(from)[at];
   }
 
   // Slot source[i] to slot target[i] in every layer; everything is read before anything is written.
@@ -126,15 +135,11 @@ class Cache {
     }
   }
 
-  void copy(const uint8_t* from, int64_t at, uint8_t* to, int64_t target, int64_t channel, int64_t position) const {
-    if (format == KvFormat::f16) {
-      const auto* source = reinterpret_cast<const uint16_t*>(from) + at * position;
-      auto* out = reinterpret_cast<uint16_t*>(to) + target * position;
-      for (int d = 0; d < head_dim; ++d) out[d * channel] = source[d * channel];
-      return;
-    }
-    for (int d = 0; d < head_dim; ++d) to[d * channel + target * position] = from[d * channel + at * position];
-    scales(to)[target] = scales(from)[at];
+  template <class T>
+  void copy_column(const uint8_t* from, int64_t at, uint8_t* to, int64_t target) const {
+    const T* source = reinterpret_cast<const T*>(from) + at;
+    T* out = reinterpret_cast<T*>(to) + target;
+    for (int d = 0; d < head_dim; ++d) out[d * kPage] = source[d * kPage];
   }
 
   uint8_t* data_ = nullptr;

@@ -12,6 +12,8 @@ namespace paceline {
 
 constexpr int kChunk = 256;   // keys of one task: splits depend on a row's own length and nothing else
 constexpr int kRowsPerTask = 8;
+// A few rows over a short context are cut finer, so that threads share them evenly.
+constexpr int kFewRows = 8, kFewRowsPerTask = 2, kShort = 1024;
 
 // The tensors of one pass, as plain pointers; see the contract of tree_attention for their meaning.
 struct Batch {
@@ -49,8 +51,10 @@ class Layout {
         first_partial_[r] = partials_;
         partials_ += chunks(r);
       }
-      for (int64_t r = begin; r < end; r += kRowsPerTask) {
-        const int64_t stop = std::min(r + kRowsPerTask, end);
+      const bool fine = end - begin <= kFewRows && length(end - 1) <= kShort;
+      const int64_t step = fine ? kFewRowsPerTask : kRowsPerTask;
+      for (int64_t r = begin; r < end; r += step) {
+        const int64_t stop = std::min(r + step, end);
         int64_t longest = 0;
         for (int64_t i = r; i < stop; ++i) longest = std::max(longest, chunks(i));
         for (int64_t chunk = 0; chunk < longest; ++chunk) tasks_.push_back({s, r, stop, chunk});
@@ -72,6 +76,7 @@ class Layout {
   bool shared(int64_t sequence, int64_t tile) const {
     return batch_.causal[sequence] || (tile + 1) * kPage <= batch_.contexts[sequence];
   }
+  int64_t context(int64_t sequence) const { return batch_.contexts[sequence]; }
   int64_t block(int64_t sequence, int64_t index) const { return batch_.tables[sequence * batch_.table_width + index]; }
   // Slot, counted within the sequence, of the key that `row` sees at `position`.
   int64_t slot(int64_t sequence, int64_t row, int64_t position) const {

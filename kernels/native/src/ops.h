@@ -1,5 +1,5 @@
 // The ops of a pass. Each is recorded once and run many times, by all threads together: run(pass, thread) does this
-// thread's part and ends with a barrier if others read what it wrote.
+// thread's part; a barrier comes after it.
 #pragma once
 
 #include <algorithm>
@@ -51,6 +51,8 @@ class Op {
  public:
   virtual ~Op() = default;
   virtual void begin(Pass&) {}  // on the caller's thread, before the pass starts: the place to grow memory
+  // What this thread will read or write first, asked for while the op before it ends: the memory never waits for a barrier.
+  virtual void ask(const Pass&, int) const noexcept {}
   virtual void run(Pass& pass, int thread) noexcept = 0;
 };
 
@@ -66,7 +68,6 @@ class EmbedOp : public Op {
     const Share share(pass.batch().rows, thread, pass.pool.threads());
     for (int64_t r = share.begin; r < share.end; ++r)
       weight_row(*table_, static_cast<int>(pass.batch().ids[r]), pass.data(out_) + r * table_->inputs);
-    pass.pool.barrier();
   }
 
  private:
@@ -82,7 +83,6 @@ class SelectOp : public Op {
     const Share share(pass.batch().sampled_rows, thread, pass.pool.threads());
     for (int64_t i = share.begin; i < share.end; ++i)
       std::copy_n(pass.data(in_) + pass.batch().sampled[i] * width, width, pass.data(out_) + i * width);
-    pass.pool.barrier();
   }
 
  private:
@@ -105,6 +105,11 @@ class LinearOp : public Op {
     }
   }
 
+  void ask(const Pass& pass, int thread) const noexcept override {
+    const uint8_t* first = weight_->block(Share(weight_->blocks(), thread, pass.pool.threads()).begin);
+    for (size_t line = 0; line < kPrefetch; line += 64) prefetch(first + line);
+  }
+
   void run(Pass& pass, int thread) noexcept override {
     const int64_t rows = pass.rows(pass.values[in_]);
     const int threads = pass.pool.threads();
@@ -117,7 +122,6 @@ class LinearOp : public Op {
     const Share blocks(weight_->blocks(), thread, threads);
     const Epilogue epilogue{pass.data(out_), residual_ < 0 ? nullptr : pass.data(residual_), pass.values[out_].width};
     linear_blocks(*weight_, x, rows, gate_, epilogue, blocks.begin, blocks.end);
-    pass.pool.barrier();
   }
 
  private:
@@ -156,26 +160,28 @@ class RopeStoreOp : public Op {
       : qkv_(qkv), layer_(layer), cache_(std::move(cache)), rotation_(std::move(rotation)),
         q_norm_(std::move(q_norm)), k_norm_(std::move(k_norm)) {}
 
+  // Threads share heads, as they shared the columns of the projection: most of what a thread reads it wrote itself.
   void run(Pass& pass, int thread) noexcept override {
     const Batch& b = pass.batch();
     const int d_size = cache_->head_dim, half = d_size / 2, width = pass.values[qkv_].width;
-    const int queries = width / d_size - 2 * cache_->heads;
-    const float scale = 1.0f / std::sqrt(static_cast<float>(d_size));
-    const Share share(b.rows, thread, pass.pool.threads());
-    for (int64_t r = share.begin; r < share.end; ++r) {
-      float* heads = pass.data(qkv_) + r * width;
-      const float* cos = rotation_->cos.data() + b.positions[r] * half;
-      const float* sin = rotation_->sin.data() + b.positions[r] * half;
-      for (int h = 0; h < queries + cache_->heads; ++h) {
-        const bool query = h < queries;
-        const auto& norm = query ? q_norm_ : k_norm_;
-        rotate(heads + h * d_size, cos, sin, half, norm ? &*norm : nullptr, query ? scale : 1.0f);
+    const int heads = width / d_size, queries = heads - 2 * cache_->heads;
+    const float query_scale = 1.0f / std::sqrt(static_cast<float>(d_size));
+    const Share share(heads, thread, pass.pool.threads());
+    for (int64_t h = share.begin; h < share.end; ++h) {
+      const int key_head = static_cast<int>(h) - queries, value_head = key_head - cache_->heads;
+      const auto& norm = key_head < 0 ? q_norm_ : k_norm_;
+      for (int64_t r = 0; r < b.rows; ++r) {
+        float* x = pass.data(qkv_) + r * width + h * d_size;
+        if (value_head >= 0) {
+          cache_->store_value(layer_, b.slots[r], value_head, x);
+          continue;
+        }
+        const float* cos = rotation_->cos.data() + b.positions[r] * half;
+        const float* sin = rotation_->sin.data() + b.positions[r] * half;
+        rotate(x, cos, sin, half, norm ? &*norm : nullptr, key_head < 0 ? query_scale : 1.0f);
+        if (key_head >= 0) cache_->store_key(layer_, b.slots[r], key_head, x);
       }
-      const float *keys = heads + queries * d_size, *values = keys + cache_->heads * d_size;
-      for (int h = 0; h < cache_->heads; ++h)
-        cache_->store(layer_, b.slots[r], h, keys + h * d_size, values + h * d_size);
     }
-    pass.pool.barrier();
   }
 
  private:
@@ -184,7 +190,14 @@ class RopeStoreOp : public Op {
       const float factor = inverse_rms(x, 2 * half, norm->eps);
       for (int i = 0; i < 2 * half; ++i) x[i] = x[i] * factor * norm->weight[i];
     }
-    for (int i = 0; i < half; ++i) {
+    const F by = set(scale);
+    int i = 0;
+    for (; i + kLanes <= half; i += kLanes) {
+      const F a = load(x + i), b = load(x + i + half), c = load(cos + i), s = load(sin + i);
+      store(x + i, mul(sub(mul(a, c), mul(b, s)), by));
+      store(x + i + half, mul(add(mul(b, c), mul(a, s)), by));
+    }
+    for (; i < half; ++i) {
       const float a = x[i], b = x[i + half];
       x[i] = (a * cos[i] - b * sin[i]) * scale;
       x[i + half] = (b * cos[i] + a * sin[i]) * scale;
@@ -226,7 +239,6 @@ class AttentionOp : public Op {
     for (int64_t i = share.begin; i < share.end; ++i)
       attention_.merge(pass.layout, i / query_heads_, static_cast<int>(i % query_heads_), pass.partials.data(),
                        pass.data(out_));
-    pass.pool.barrier();
   }
 
  private:

@@ -51,7 +51,12 @@ class Program {
     for (int i = 0; i < repeats; ++i) {
       for (size_t op = begin; op < end; ++op) ops_[op]->begin(pass_);
       pool_->run([&](int thread) {
-        for (size_t op = begin; op < end; ++op) ops_[op]->run(pass_, thread);
+        for (size_t op = begin; op < end; ++op) {
+          ops_[op]->run(pass_, thread);
+          if (op + 1 == end) break;
+          ops_[op + 1]->ask(pass_, thread);
+          pool_->barrier();
+        }
       });
     }
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / repeats;
