@@ -65,7 +65,9 @@ def choose_ops(config: EngineConfig, checkpoint: Checkpoint, device: str, cache:
             if config.backend == "native":
                 raise ConfigError(str(error)) from error
             reason = str(error)
-            _log.warning("Running on the slower torch kernels: %s", reason[0].lower() + reason[1:])
+            if not reason.split()[0].isupper():  # as a variable is
+                reason = reason[0].lower() + reason[1:]
+            _log.warning("Running on the slower torch kernels: %s", reason)
         else:
             return ops
     for option, value, usual in (

@@ -67,7 +67,11 @@ def test_equals_float64_of_the_rounded_values(
 
         y = linear(
             *(module, pools[1 + index % 3], x, weight),
-            **{"norm": norm, "eps": 1e-5, "residual": residual, "gate": gated, "activations": activations},
+            norm=norm,
+            eps=1e-5,
+            residual=residual,
+            gate=gated,
+            activations=activations,
         )
 
         read = x if norm is None else rms_normed(x, norm, 1e-5)
@@ -154,9 +158,7 @@ def test_second_terms_of_other_rows_change_no_bit(
     if activations == "mixed":
         assert (has_outlier(x).sum(1) == [(0, groups, 1)[row % 3] for row in range(most)]).all()
     weight = pack(module, torch.from_numpy(random.standard_normal((90, inputs), np.float32)), fmt)
-    alone = np.concatenate(
-        [linear(module, pools[1], x[[row]], weight, activations=activations) for row in range(most)]
-    )
+    alone = np.concatenate([linear(module, pools[1], x[[row]], weight, activations=activations) for row in range(most)])
     for rows in range(1, most + 1):
         for chosen in (np.arange(rows), random.permutation(most)[:rows]):
             y = linear(module, pools[1 + rows % 3], x[chosen], weight, activations=activations)
