@@ -53,6 +53,7 @@ def choose_ops(config: EngineConfig, checkpoint: Checkpoint, device: str, cache:
         options = backend.Options(
             threads=config.threads,
             weights=config.weights,
+            activations=config.activations,
             kv=config.kv_format,
             store=store,
             fingerprint=checkpoint.fingerprint,
@@ -63,10 +64,17 @@ def choose_ops(config: EngineConfig, checkpoint: Checkpoint, device: str, cache:
         except backend.BackendError as error:
             if config.backend == "native":
                 raise ConfigError(str(error)) from error
-            _log.warning("Running on the slower torch kernels. %s", error)
+            reason = str(error)
+            if not reason.split()[0].isupper():  # as a variable is
+                reason = reason[0].lower() + reason[1:]
+            _log.warning("Running on the slower torch kernels: %s", reason)
         else:
             return ops
-    for option, value, usual in (("weights", config.weights, "stored"), ("kv-format", config.kv_format, "f16")):
+    for option, value, usual in (
+        ("weights", config.weights, "stored"),
+        ("activations", config.activations, "mixed"),
+        ("kv-format", config.kv_format, "f16"),
+    ):
         if value != usual:
             raise ConfigError(f"--{option} {value} needs the native kernels; leave it at {usual} here.")
     name = "reference" if config.backend == "auto" else config.backend

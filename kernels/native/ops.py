@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..backend import KV_FORMATS, WEIGHTS, BackendError, Ops, Options
+from ..backend import ACTIVATIONS, KV_FORMATS, WEIGHTS, BackendError, Ops, Options
 from ..kv_cache import CacheShape
 from ..paging import BLOCK_SIZE
 from ..sample import Draw
@@ -73,6 +73,10 @@ def build(options: Options) -> Ops:
     """Raises BackendError where no native module can run, or for an unknown format."""
     if options.weights not in WEIGHTS:
         raise BackendError(f"There is no weight format {options.weights!r}; choose one of {', '.join(WEIGHTS)}.")
+    if options.activations not in ACTIVATIONS:
+        raise BackendError(
+            f"There is no activation format {options.activations!r}; choose one of {', '.join(ACTIVATIONS)}."
+        )
     if options.kv not in KV_FORMATS:
         raise BackendError(f"There is no cache format {options.kv!r}; choose one of {', '.join(KV_FORMATS)}.")
     try:
@@ -81,7 +85,7 @@ def build(options: Options) -> Ops:
         raise BackendError(str(error)) from error
     if module.PAGE != BLOCK_SIZE:
         raise BackendError(f"The native kernels have pages of {module.PAGE} slots, not {BLOCK_SIZE}; install again.")
-    recorder = Recorder(module, module.Pool(options.threads or physical_cores()))
+    recorder = Recorder(module, module.Pool(options.threads or physical_cores()), options.activations)
     fingerprint = f"{options.weights} {options.fingerprint}"
     store: Store = MemoryStore() if options.store is None else FileStore(options.store, fingerprint)
     packer = Packer(module, store, options.weights)

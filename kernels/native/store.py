@@ -88,7 +88,7 @@ class FileStore:
         with suppress(OSError, ValueError, KeyError, TypeError, struct.error), self._path.open("rb", 0) as file:
             data = zeros(os.fstat(file.fileno()).st_size)
             read = 0
-            while count := file.readinto(data[read:]):  # the system gives at most 2 GiB at once
+            while count := file.readinto(data[read:].data):  # the system gives at most 2 GiB at once
                 read += count
             body, tail = data[: -_TAIL.size], data[-_TAIL.size :]
             length, checksum = _TAIL.unpack(tail.tobytes())

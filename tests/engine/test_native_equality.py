@@ -9,23 +9,34 @@ import numpy as np
 import pytest
 import torch
 from equality import DRAFTERS, SAMPLINGS, VOCAB, Record, assert_equal, drafter, plain_replies, requests_for
-from fakes import RandomCheckpoint, Scripted, make_request, run, tiny_engine
+from fakes import FLAT, RandomCheckpoint, Scripted, make_request, run, tiny_engine
 from jobs import Job, branching, chain, slots_of
 from native_ops import batch_of
 from numpy.typing import NDArray
 
+from paceline.engine.build import build_engine
+from paceline.engine.config import EngineConfig
 from paceline.engine.model.checkpoint import Checkpoint, open_checkpoint
 from paceline.engine.model.decoder import Decoder, cache_shape
 from paceline.kernels import backend
-from paceline.kernels.backend import BackendError, Options
+from paceline.kernels.backend import ACTIVATIONS, BackendError, Options
 from paceline.kernels.batch import Batch
 from paceline.kernels.native import isa
 from paceline.kernels.paging import BLOCK_SIZE
+from paceline.server.chat_template import ChatTemplate
 from paceline.server.tokenizer import Tokenizer
+from paceline.spec.cost import CostCurve
 from paceline.spec.ngram import NGram
 
 NATIVE: dict[str, Any] = {"backend": "native", "threads": 1, "weights": "q4", "kv_format": "int8"}
-FORMATS = [("stored", "f16"), ("q8", "int8"), ("bf16", "f16"), ("q4_128", "f16")]
+FORMATS = [
+    ("stored", "mixed", "f16"),
+    ("q8", "int16", "int8"),
+    ("q8", "mixed", "f16"),
+    ("bf16", "mixed", "f16"),
+    ("q4_128", "int8", "f16"),
+]
+OUTLIER = 12.0  # of one channel: its group gets a second term in about two rows of three
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -47,7 +58,7 @@ def each_isa(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture(scope="module")
 def checkpoint() -> RandomCheckpoint:
-    return RandomCheckpoint(VOCAB, head_dim=16)
+    return RandomCheckpoint(VOCAB, head_dim=16, outlier=OUTLIER)
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS)
@@ -77,13 +88,13 @@ def test_batch_mates_change_nothing(
     assert_equal(None, requests, plain, run(tiny_engine(checkpoint, proposers, **NATIVE), requests), record_property)
 
 
-@pytest.mark.parametrize(("weights", "kv"), FORMATS)
+@pytest.mark.parametrize(("weights", "activations", "kv"), FORMATS)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_formats_and_threads_change_nothing_of_it(
-    checkpoint: RandomCheckpoint, weights: str, kv: str, threads: int, record_property: Record
+    checkpoint: RandomCheckpoint, weights: str, activations: str, kv: str, threads: int, record_property: Record
 ) -> None:
     """Plain on one thread, alone; guessed at on one and on two, together."""
-    options = NATIVE | {"weights": weights, "kv_format": kv}
+    options = NATIVE | {"weights": weights, "activations": activations, "kv_format": kv}
     requests = requests_for({"temperature": 0.8}, count=5)
     plain = plain_replies(checkpoint, requests, **options)
     engine = tiny_engine(checkpoint, [drafter("random", requests, plain)], **options | {"threads": threads})
@@ -153,9 +164,10 @@ def test_logprobs_are_the_very_numbers_of_plain_decoding(checkpoint: RandomCheck
 class Model:
     """A checkpoint's decoder on the native kernels, with a cache and no engine."""
 
-    def __init__(self, checkpoint: Checkpoint, *, blocks: int, threads: int = 1, weights: str = "q4", kv: str = "int8"):
+    def __init__(self, checkpoint: Checkpoint, blocks: int, **options: Any) -> None:
+        """options: of the backend."""
         self.config = checkpoint.config
-        self._ops = backend.load("native", Options(threads=threads, weights=weights, kv=kv))
+        self._ops = backend.load("native", Options(**options))
         self._decoder = Decoder(self.config, checkpoint.load(), self._ops, context_length=blocks * BLOCK_SIZE)
         self._ops.finish()
         self._cache = self._ops.allocate(cache_shape(self.config), blocks)
@@ -228,11 +240,26 @@ def check_bits(models: list[Model], length: int, contexts: list[int], seed: int,
 
 
 @pytest.mark.usefixtures("each_isa")
-@pytest.mark.parametrize(("weights", "kv"), [("q4", "int8"), ("stored", "f16")])
-def test_logits_have_the_same_bits_however_rows_are_cut(weights: str, kv: str) -> None:
-    checkpoint = RandomCheckpoint(VOCAB, head_dim=16)
-    models = [Model(checkpoint, blocks=130, threads=threads, weights=weights, kv=kv) for threads in (1, 2, 3)]
+@pytest.mark.parametrize(
+    ("weights", "activations", "kv"),
+    [("q4", "mixed", "int8"), ("q8", "int16", "f16"), ("q4_128", "int8", "f16"), ("stored", "mixed", "f16")],
+)
+def test_logits_have_the_same_bits_however_rows_are_cut(weights: str, activations: str, kv: str) -> None:
+    checkpoint = RandomCheckpoint(VOCAB, head_dim=16, outlier=OUTLIER)
+    options = {"weights": weights, "activations": activations, "kv": kv}
+    models = [Model(checkpoint, 130, threads=threads, **options) for threads in (1, 2, 3)]
     check_bits(models, length=320, contexts=[1, 250, 257], seed=4, nodes=20, tail=24)
+
+
+def test_activations_differ_on_this_checkpoint(checkpoint: RandomCheckpoint) -> None:
+    """Else the tests above would compare one of them with itself."""
+    first, *others = (
+        Model(checkpoint, 2, threads=1, weights="q8", activations=activations).logits(
+            [chain(0, 20)], [[0, 1]], list(range(20))
+        )
+        for activations in ACTIVATIONS
+    )
+    assert all((first != other).any() for other in others)
 
 
 # --- The default model ---
@@ -249,6 +276,16 @@ PROMPTS = (
 @pytest.fixture(scope="module")
 def model(default_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
     return open_checkpoint(default_model, tmp_path_factory.mktemp("cache"))
+
+
+def test_the_default_model_knows_the_capital_of_france(model: Any) -> None:
+    """One 8-bit term for all activations is enough to lose it."""
+    tokenizer = Tokenizer.from_assets(model.text)
+    template = ChatTemplate(model.text.chat_template, model.text.bos_token, model.text.eos_token, tokenizer)
+    prompt = template.encode([{"role": "user", "content": "What is the capital of France?"}])
+    request = make_request("r", prompt, max_tokens=24, stop_ids=frozenset(tokenizer.eos_ids))
+    engine = build_engine(model, EngineConfig(device="cpu", backend="native"), cost=CostCurve(FLAT))
+    assert "Paris" in tokenizer.decode(run(engine, [request]).tokens("r"))
 
 
 @pytest.mark.proof
@@ -271,7 +308,7 @@ def test_the_default_model_is_spoken_for_to_the_byte(model: Any, sampling: str, 
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("kv", ["f16", "int8"])
-def test_the_default_model_has_the_same_bits_however_rows_are_cut(model: Checkpoint, kv: str) -> None:
-    models = [Model(model, blocks=120, threads=threads, weights="stored", kv=kv) for threads in (1, 2)]
+@pytest.mark.parametrize(("activations", "kv"), [("mixed", "f16"), ("int8", "int8"), ("int16", "f16")])
+def test_the_default_model_has_the_same_bits_however_rows_are_cut(model: Checkpoint, activations: str, kv: str) -> None:
+    models = [Model(model, 120, threads=threads, activations=activations, kv=kv) for threads in (1, 2)]
     check_bits(models, length=280, contexts=[20, 260], seed=9, nodes=16, tail=24)

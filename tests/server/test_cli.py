@@ -21,7 +21,7 @@ from tiny_models import make_folder
 from paceline.engine.build import DRAFTERS
 from paceline.engine.config import EngineConfig
 from paceline.engine.model.sources import DEFAULT_MODEL
-from paceline.kernels.backend import KV_FORMATS, WEIGHTS
+from paceline.kernels.backend import ACTIVATIONS, KV_FORMATS, WEIGHTS
 from paceline.server import options
 from paceline.server.cli import _name_of, app, chat, main, serve
 from paceline.server.page import WEB
@@ -150,6 +150,7 @@ def test_people_start_at_the_temperature_the_default_model_was_made_for() -> Non
 def test_every_drafter_and_format_of_the_engine_can_be_chosen() -> None:
     assert set(_choices(options.Speculator)) == {"auto", *DRAFTERS}
     assert _choices(options.Weights) == WEIGHTS
+    assert _choices(options.Activations) == ACTIVATIONS
     assert _choices(options.KVFormat) == KV_FORMATS
 
 

@@ -42,6 +42,7 @@ class RandomCheckpoint:
         seed: int = 0,
         sharpness: float = 1.0,
         head_dim: int = 8,
+        outlier: float = 1.0,
     ) -> None:
         self.config = ModelConfig(
             family="llama",
@@ -61,6 +62,7 @@ class RandomCheckpoint:
         )
         self._seed = seed
         self._sharpness = sharpness
+        self._outlier = outlier
 
     def load(self) -> ModelWeights:
         return load_weights(self.config, self)
@@ -69,10 +71,14 @@ class RandomCheckpoint:
         pass
 
     def _tensor(self, name: str) -> torch.Tensor:
-        """Norms are ones; a matrix is drawn from a generator seeded by the checkpoint's seed and its name."""
+        """A matrix is drawn from a generator seeded by the checkpoint's seed and its name; norms are ones but for one
+        channel, which is `outlier`.
+        """
         shape = expected_tensors(self.config)[name]
         if len(shape) == 1:
-            return torch.zeros(shape) if name.endswith("bias") else torch.ones(shape)
+            vector = torch.zeros(shape) if name.endswith("bias") else torch.ones(shape)
+            vector[5] *= self._outlier
+            return vector
         generator = torch.Generator().manual_seed(zlib.crc32(f"{self._seed} {name}".encode()))
         scale = {"model.embed_tokens.weight": 4.0, "lm_head.weight": 2.0 * self._sharpness}.get(name, 2.0)
         return torch.randn(shape, generator=generator) * scale / shape[1] ** 0.5

