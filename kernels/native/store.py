@@ -29,10 +29,9 @@ _TAIL = struct.Struct("<QQ")  # length of the index, checksum
 
 def zeros(size: int) -> NDArray[np.uint8]:
     """[size] zero bytes that start at a cache line, in huge pages where they are worth it."""
-    if size < _HUGE or not hasattr(mmap, "MADV_HUGEPAGE"):
-        memory = mmap.mmap(-1, size + _HUGE)
-    else:
-        memory = mmap.mmap(-1, size + _HUGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
+    memory = mmap.mmap(-1, size + _HUGE, **private)
+    if size >= _HUGE and hasattr(mmap, "MADV_HUGEPAGE"):
         with suppress(OSError):  # a kernel without them
             memory.madvise(mmap.MADV_HUGEPAGE)
     data: NDArray[np.uint8] = np.frombuffer(memory, np.uint8)
@@ -86,15 +85,18 @@ class FileStore:
 
     def _read(self) -> tuple[dict[str, list[int]], NDArray[np.uint8]]:
         with suppress(OSError, ValueError, KeyError, TypeError, struct.error), self._path.open("rb", 0) as file:
-            data = zeros(os.fstat(file.fileno()).st_size)
-            read = 0
-            while count := file.readinto(data[read:].data):  # the system gives at most 2 GiB at once
-                read += count
-            body, tail = data[: -_TAIL.size], data[-_TAIL.size :]
-            length, checksum = _TAIL.unpack(tail.tobytes())
-            index = json.loads(body[max(0, body.size - length) :].tobytes())
-            if index["stamp"] == self._stamp and _checksum(body) == checksum:
-                return index["arrays"], body
+            end = file.seek(-_TAIL.size, os.SEEK_END)
+            length, checksum = _TAIL.unpack(file.read())
+            file.seek(max(0, end - length))
+            index = json.loads(file.read(min(length, end)))
+            if index["stamp"] == self._stamp:  # else it is not worth reading
+                data = zeros(end)
+                file.seek(0)
+                read = 0
+                while count := file.readinto(data[read:].data):  # the system gives at most 2 GiB at once
+                    read += count
+                if read == end and _checksum(data) == checksum:
+                    return index["arrays"], data
         return {}, np.empty(0, np.uint8)
 
     def array(self, key: str, size: int, fill: Fill) -> NDArray[np.uint8]:

@@ -46,10 +46,11 @@ def main(arguments: argparse.Namespace) -> None:
             backend="native",
             weights=arguments.weights,
             kv_format=arguments.kv_format,
+            activations=arguments.activations,
         ),
         "reference": EngineConfig(speculator="none", context_length=arguments.context, backend="reference"),
     }
-    facts = {"model": checkpoint.name, "weights": arguments.weights, "kv": arguments.kv_format}
+    facts = {"model": checkpoint.name, "weights": arguments.weights, "kv": arguments.kv_format, "activations": arguments.activations}
     if arguments.tokens:
         record("perplexity", [{**facts, **perplexity(checkpoint, configs, arguments.tokens, arguments.context)}])
     if arguments.replies:
@@ -165,6 +166,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--model", default=DEFAULT_MODEL, help="a name the server knows, or a path")
     parser.add_argument("--weights", default="stored", help="format the native backend keeps weights in")
     parser.add_argument("--kv-format", default="f16", help="format the native backend keeps keys and values in")
+    parser.add_argument("--activations", default="mixed", help="as for `paceline serve`")
     parser.add_argument("--tokens", type=int, default=24_576, help="of text; 0 for none")
     parser.add_argument("--context", type=int, default=2048, help="tokens of a chunk, and of a conversation")
     parser.add_argument("--replies", type=int, default=200, help="greedy ones compared; 0 for none")

@@ -120,16 +120,17 @@ constexpr int kGroupsAtOnce = 4;  // so that horizontal sums and maxima share th
 // Round four groups of a row, with two terms where a square exceeds `outlier`: the high term to 127 steps of the group's largest magnitude, the low one what is left in
 // 256ths of a step.
 inline void quantise_groups(const float* row, Cell* cell, Quads* lows, uint8_t* fine, float outlier) {
-  F high[kGroupsAtOnce];
+  F magnitudes[kGroupsAtOnce];
   for (int g = 0; g < kGroupsAtOnce; ++g)
-    high[g] = max(abs(load(row + g * kGroup)), abs(load(row + g * kGroup + kLanes)));
+    magnitudes[g] = max(abs(load(row + g * kGroup)), abs(load(row + g * kGroup + kLanes)));
   float largest[kGroupsAtOnce], inverse[kGroupsAtOnce];
-  max_lanes(high, largest);
+  max_lanes(magnitudes, largest);
   for (int g = 0; g < kGroupsAtOnce; ++g) inverse[g] = largest[g] < kTiny ? 0.0f : 127.0f / largest[g];
   const F most = set(127.0f);
   F sums[kTerms][kGroupsAtOnce];  // whole numbers far below 2^24: exact in any order
   for (int g = 0; g < kGroupsAtOnce; ++g) {
-    auto *high = reinterpret_cast<int8_t*>(&cell[g * kRowTile].high), *low = reinterpret_cast<int8_t*>(&lows[g * kRowTile]);
+    auto *high = reinterpret_cast<int8_t*>(&cell[g * kRowTile].high);
+    auto *low = reinterpret_cast<int8_t*>(&lows[g * kRowTile]);
     const F a = mul(load(row + g * kGroup), set(inverse[g])), b = mul(load(row + g * kGroup + kLanes), set(inverse[g]));
     // min: 127 / largest may round up, and 127.5 would round to 128.
     const F whole_a = min(round_even(a), most), whole_b = min(round_even(b), most);

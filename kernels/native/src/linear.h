@@ -11,13 +11,14 @@
 
 namespace paceline {
 
-constexpr size_t kPrefetch = 3456;            // bytes ahead: three groups of q4
-constexpr int64_t kFew = 24;                 // rows up to which memory is the slower side; whole tiles
+constexpr size_t kPrefetch = 3456;            // bytes ahead: what memory sends while a few groups are computed
+constexpr int64_t kFew = 24;                  // rows that meet a block together
+static_assert(kFew % kRowTile == 0, "results are kept by whole tiles");
 constexpr size_t kWeightsAtOnce = 384 << 10;  // bytes of weights that stay in the second-level cache between row tiles
 
-// Integer sums of products of one group, for both halves of a block, in 256ths where there are low terms. Rows take a vector
-// of weights before the next one is unpacked, and an activation is loaded once for both halves: loads, not products, are
-// what there is too little of.
+// Integer sums of products of one group, for both halves of a block, in 256ths where there are low terms. Rows take a
+// vector of weights before the next one is unpacked, and an activation is loaded once for both halves: loads, not
+// products, are what there is too little of.
 template <class Q, int Rows>
 struct GroupDots {
   I sums[Rows][kHalves];
@@ -128,7 +129,8 @@ inline void multiply_tile(Q, const uint8_t* p, const Activations& x, int64_t r0,
 // Rows [r0, r0 + rows), whole tiles but for the last, times the block at p; results by tile. Every unit meets all of them
 // before the next one: while products are computed, the memory is busy with what comes.
 template <class Q>
-inline void multiply_tiles(Q, const uint8_t* p, const Activations& x, int64_t r0, int64_t rows, BlockResult* out) {
+inline void multiply_tiles(Q, const uint8_t* p, const Activations& x, int64_t r0, int64_t rows,
+                           BlockResult* out) {
   BlockResult results[kFew / kRowTile];
   for (int64_t tile = 0; tile < row_tiles(rows); ++tile)
     for (auto& row : results[tile].at) row[0] = row[1] = zero();
@@ -170,7 +172,8 @@ inline void multiply_tile(Floating<T>, const uint8_t* p, const Activations& x, i
 }
 
 template <class T>
-inline void multiply_tiles(Floating<T> format, const uint8_t* p, const Activations& x, int64_t r0, int64_t rows, BlockResult* out) {
+inline void multiply_tiles(Floating<T> format, const uint8_t* p, const Activations& x, int64_t r0, int64_t rows,
+                           BlockResult* out) {
   for (int64_t r = 0; r < rows; r += kRowTile)
     by_count<kRowTile>(static_cast<int>(std::min<int64_t>(rows - r, kRowTile)), [&](auto count) {
       multiply_tile<count>(format, p, x, r0 + r, out[r / kRowTile]);
@@ -213,7 +216,8 @@ inline F with_bias(const Weight& w, int64_t column, F value) {
 }
 
 // Writes what block `block` gave for rows [r, r + rows).
-inline void finish(const Weight& w, bool gate, const Epilogue& epilogue, int64_t block, int64_t r, int64_t rows, const BlockResult& result) {
+inline void finish(const Weight& w, bool gate, const Epilogue& epilogue, int64_t block, int64_t r, int64_t rows,
+                   const BlockResult& result) {
   for (int64_t i = 0; i < rows; ++i) {
     if (gate) {
       epilogue.put(r + i, block * kLanes, mul(silu(result.at[i][0]), result.at[i][1]));

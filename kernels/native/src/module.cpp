@@ -127,7 +127,6 @@ void record_linear(Program& program, int in, std::shared_ptr<OwnedWeight> weight
   check_value(program, out, width, sampled, "the output");
   if (gate ? weight->outputs % kBlock || width > outputs || width <= outputs - kLanes : width != outputs)
     throw py::value_error("the output's width does not fit the weight");
-  check_value(program, out, width, sampled, "the output");
   if (residual >= 0) check_value(program, residual, width, sampled, "the residual");
   program.add<LinearOp>(in, std::move(weight), norm(norm_weight, eps, program.width(in)), residual, gate, out,
                         program.precision);
