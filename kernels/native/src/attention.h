@@ -123,6 +123,12 @@ class Attention {
     }
   }
 
+  // Ask the memory for what a task reads first.
+  void ask(const Layout& layout, const Task& task, int head) const {
+    const int64_t tile = task.chunk * kChunk / kPage;
+    ask<Side::keys>(layout, task.sequence, head, tile, tile + kAhead, layout.length(task.end - 1));
+  }
+
   // Merge the chunks of one row and query head, in order.
   void merge(const Layout& layout, int64_t row, int head, const float* partials, float* out) const {
     const int64_t chunks = layout.chunks(row), d_size = cache_.head_dim;
@@ -164,8 +170,7 @@ class Attention {
 
     for (int64_t p = first; p < last; p += 2 * kPage) {
       const int64_t tile = p / kPage;
-      for (int64_t ahead = tile + 2; ahead < tile + 4; ++ahead)
-        if (ahead * kPage < last) ask_for(cache_.keys(layer_, layout.block(task.sequence, ahead), head));
+      ask<Side::keys>(layout, task.sequence, head, tile + kAhead, tile + kAhead + 2, last);
       if (p + kPage < last && layout.shared(task.sequence, tile + 1)) {  // then the one before it is shared too
         const uint8_t* keys[] = {cache_.keys(layer_, layout.block(task.sequence, tile), head),
                                  cache_.keys(layer_, layout.block(task.sequence, tile + 1), head)};
@@ -178,7 +183,7 @@ class Attention {
         });
     }
 
-    ask_for(cache_.values(layer_, layout.block(task.sequence, first / kPage), head));
+    ask<Side::values>(layout, task.sequence, head, first / kPage, first / kPage + kAhead, last);
     for (int i = 0; i < count; ++i) {
       const int64_t row = task.begin + i / group_;
       const int query_head = head * group_ + i % group_;
@@ -194,7 +199,7 @@ class Attention {
     }
 
     for (int64_t p = first; p < last; p += kPage) {
-      if (p + kPage < last) ask_for(cache_.values(layer_, layout.block(task.sequence, p / kPage + 1), head));
+      ask<Side::values>(layout, task.sequence, head, p / kPage + kAhead, p / kPage + kAhead + 1, last);
       for_tiles<Side::values>(layout, task, head, p, s, [&](const uint8_t* values, int begin, int end) {
         accumulate<Kv>(values, begin, end, p - first, s);
       });
@@ -214,12 +219,24 @@ class Attention {
     }
   }
 
-  // Tiles lie apart in memory, so that the hardware does not see what comes next.
-  void ask_for(const uint8_t* side) const {
-    for (size_t line = 0; line < cache_.side_bytes(); line += 64) prefetch(side + line);
+  enum class Side { keys, values };
+
+  template <Side side>
+  const uint8_t* tile_of(int64_t block, int head) const {
+    return side == Side::keys ? cache_.keys(layer_, block, head) : cache_.values(layer_, block, head);
   }
 
-  enum class Side { keys, values };
+  // Ask the memory for tiles [from, to) of a side, as far as they hold positions below `last`: tiles lie apart, so that
+  // the hardware does not see what comes next.
+  template <Side side>
+  void ask(const Layout& layout, int64_t sequence, int head, int64_t from, int64_t to, int64_t last) const {
+    for (int64_t tile = from; tile < to && tile * kPage < last; ++tile) {
+      const uint8_t* memory = tile_of<side>(layout.block(sequence, tile), head);
+      for (size_t line = 0; line < cache_.side_bytes(); line += 64) prefetch(memory + line);
+    }
+  }
+
+  static constexpr int64_t kAhead = 2;  // tiles
 
   // Calls fn(tile, first query, last query) for the tile at position p: once where all rows share it, else row by row.
   template <Side side, class Fn>
@@ -227,12 +244,11 @@ class Attention {
     const int64_t tile = p / kPage;
     if (layout.shared(task.sequence, tile)) {
       const int64_t block = layout.block(task.sequence, tile);
-      fn(side == Side::keys ? cache_.keys(layer_, block, head) : cache_.values(layer_, block, head), 0,
-         static_cast<int>(task.end - task.begin) * group_);
+      fn(tile_of<side>(block, head), 0, static_cast<int>(task.end - task.begin) * group_);
       return;
     }
     const int64_t block = layout.block(task.sequence, tile);
-    const uint8_t* here = side == Side::keys ? cache_.keys(layer_, block, head) : cache_.values(layer_, block, head);
+    const uint8_t* here = tile_of<side>(block, head);
     for (int64_t r = task.begin; r < task.end; ++r) {
       const int64_t end = std::min(p + kPage, layout.length(r));
       if (end <= p) continue;

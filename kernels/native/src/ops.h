@@ -230,9 +230,17 @@ class AttentionOp : public Op {
     const int heads = cache_->heads;
     const int64_t total = static_cast<int64_t>(tasks.size()) * heads, stride = pass.values[qkv_].width;
     auto& scratch = pass.scratch[thread].attention;
-    for (int64_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < total;)
+    const auto take = [&] {
+      const int64_t i = next_.fetch_add(1, std::memory_order_relaxed);
+      if (i < total) attention_.ask(pass.layout, tasks[i / heads], static_cast<int>(i % heads));
+      return i;
+    };
+    // A task is taken while the one before it is worked on: what it reads first is then on its way.
+    for (int64_t i = take(), after; i < total; i = after) {
+      after = take();
       attention_.run(pass.layout, tasks[i / heads], static_cast<int>(i % heads), pass.data(qkv_), stride,
                      pass.data(out_), pass.partials.data(), scratch);
+    }
     pass.pool.barrier();
     if (!pass.layout.split()) return;
     const Share share(pass.batch().rows * query_heads_, thread, pass.pool.threads());
