@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
 #include "simd.h"
@@ -24,9 +23,12 @@ struct Precision {
   float outlier;
 };
 
+constexpr int kQuads = kGroup / 4;
+
 struct Quads {
-  int32_t at[kGroup / 4];  // 32 signed bytes, four to a word
+  int32_t at[kQuads];  // 32 signed bytes, four to a word
 };
+static_assert(kRowTile <= 8, "a byte has a bit for each row of a tile");
 
 // One group of one row, everything a product needs of it side by side.
 struct Cell {
@@ -45,8 +47,8 @@ inline int padded_groups(int inputs) { return (used_groups(inputs) + 3) / 4 * 4;
 // fits the first-level cache and is read with one pointer.
 struct Activations {
   Cell* cells;
-  Quads* low;     // beside each cell
-  uint8_t* fine;  // [tile][group]: some row of the tile has a second term here; the others' are zero
+  Quads* low;     // beside each cell; only there where `fine` says so
+  uint8_t* fine;  // [tile][group]: the rows of the tile that have a second term here, a bit each
   float* floats;  // [R][groups * 32], the rows before rounding
   int inputs, groups;
 
@@ -117,9 +119,9 @@ inline void put_row(const Activations& out, int64_t r, const float* x, const flo
 constexpr float kTiny = 1e-30f;   // a group below this is zero: 127 / largest would overflow
 constexpr int kGroupsAtOnce = 4;  // so that horizontal sums and maxima share their shuffles
 
-// Round four groups of a row, with two terms where a square exceeds `outlier`: the high term to 127 steps of the group's largest magnitude, the low one what is left in
-// 256ths of a step.
-inline void quantise_groups(const float* row, Cell* cell, Quads* lows, uint8_t* fine, float outlier) {
+// Round four groups of a row, with two terms where a square exceeds `outlier`: the high term to 127 steps of the group's
+// largest magnitude, the low one what is left in 256ths of a step.
+inline void quantise_groups(const float* row, Cell* cell, Quads* lows, uint8_t* fine, int bit, float outlier) {
   F magnitudes[kGroupsAtOnce];
   for (int g = 0; g < kGroupsAtOnce; ++g)
     magnitudes[g] = max(abs(load(row + g * kGroup)), abs(load(row + g * kGroup + kLanes)));
@@ -138,7 +140,7 @@ inline void quantise_groups(const float* row, Cell* cell, Quads* lows, uint8_t* 
     store_int8(high + kLanes, whole_b);
     sums[0][g] = add(whole_a, whole_b);
     const bool two = largest[g] * largest[g] > outlier;
-    fine[g] |= two;
+    fine[g] |= static_cast<uint8_t>(two << bit);
     if (two) {
       // Half a step is 128 of its 256ths: one too many for a byte, and -128 one that AVX2 cannot negate.
       const auto rest = [&](F x, F whole) {
@@ -149,7 +151,6 @@ inline void quantise_groups(const float* row, Cell* cell, Quads* lows, uint8_t* 
       store_int8(low + kLanes, rest_b);
       sums[1][g] = add(rest_a, rest_b);
     } else {
-      std::memset(low, 0, kGroup);
       sums[1][g] = zero();
     }
   }
@@ -167,10 +168,11 @@ inline void quantise_groups(const float* row, Cell* cell, Quads* lows, uint8_t* 
 inline void quantise_row(const Activations& out, int64_t r, const float* row, Precision precision) {
   const float mean_square = sum_of_squares(row, out.inputs) / static_cast<float>(out.inputs);
   const float outlier = precision.outlier * precision.outlier * mean_square;
-  const int64_t first = out.tile(r) + r % kRowTile;
+  const int bit = static_cast<int>(r % kRowTile);
+  const int64_t first = out.tile(r) + bit;
   for (int g = 0; g < out.groups; g += kGroupsAtOnce) {
     const int64_t at = first + g * kRowTile;
-    quantise_groups(row + g * kGroup, out.cells + at, out.low + at, out.tile_fine(r) + g, outlier);
+    quantise_groups(row + g * kGroup, out.cells + at, out.low + at, out.tile_fine(r) + g, bit, outlier);
   }
 }
 

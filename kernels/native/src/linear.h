@@ -1,5 +1,5 @@
 // Rows times a packed weight. A row's result is the same whatever rows are beside it: each is accumulated on its own,
-// groups in ascending order, and inside a group in exact integers.
+// high terms before low ones, groups in ascending order, and inside a group in exact integers.
 #pragma once
 
 #include <algorithm>
@@ -16,92 +16,98 @@ constexpr int64_t kFew = 24;                  // rows that meet a block together
 static_assert(kFew % kRowTile == 0, "results are kept by whole tiles");
 constexpr size_t kWeightsAtOnce = 384 << 10;  // bytes of weights that stay in the second-level cache between row tiles
 
-// Integer sums of products of one group, for both halves of a block, in 256ths where there are low terms. Rows take a
-// vector of weights before the next one is unpacked, and an activation is loaded once for both halves: loads, not
-// products, are what there is too little of.
-template <class Q, int Rows>
-struct GroupDots {
-  I sums[Rows][kHalves];
-
-  // low: null where no row has a low term.
-  GroupDots(const uint8_t* p, const Cell* cell, const Quads* low) {
-#pragma GCC unroll 8
-    for (int i = 0; i < Rows; ++i) sums[i][0] = sums[i][1] = start(cell[i].sums[0]);
-    add_term(p, [cell](int i) -> const Quads& { return cell[i].high; });
-    if (!low) return;
-#pragma GCC unroll 8
-    for (int i = 0; i < Rows; ++i)
-      for (I& sum : sums[i]) sum = add(times_256(sum), start(cell[i].sums[1]));  // stays far below 2^31
-    add_term(p, [low](int i) -> const Quads& { return low[i]; });
-  }
-
- private:
-  static I start(int32_t sum_x) {
-    if constexpr (Q::bits == 4) return start_nibbles(sum_x);
-    else return start_signed(sum_x);
-  }
-
-  static I dot(I sum, B weights, Quad x) {
-    if constexpr (Q::bits == 4) return dot_nibbles(sum, weights, x);
-    else return dot_signed(sum, weights, x);
-  }
-
-  template <class Term>
-  void add_term(const uint8_t* p, Term term) {
-#pragma GCC unroll 8
-    for (int v = 0; v < Q::vectors; ++v) {
-      const B first = load_bytes(p + 64 * v), second = load_bytes(p + Q::half_bytes + 64 * v);
-      if constexpr (Q::bits == 4) {
-        add_quad(low_nibbles(first), low_nibbles(second), term, 2 * v);
-        add_quad(high_nibbles(first), high_nibbles(second), term, 2 * v + 1);
-      } else {
-        add_quad(shift_signed(first), shift_signed(second), term, v);
-      }
-    }
-  }
-
-  template <class Term>
-  void add_quad(B first, B second, Term term, int at) {
-#pragma GCC unroll 8
-    for (int i = 0; i < Rows; ++i) {
-      const Quad x = quad(term(i).at[at]);
-      sums[i][0] = dot(sums[i][0], first, x);
-      sums[i][1] = dot(sums[i][1], second, x);
-    }
-  }
-};
-
 // What a block gives for the rows of a tile, [row][half].
 struct BlockResult {
   F at[kRowTile][kHalves];
 };
 
-// Adds what the unit of groups from g on, at p, gives for the first Rows rows of the tile of row r0.
+template <class Q>
+inline I start_dots(int32_t sum_x) {
+  if constexpr (Q::bits == 4) return start_nibbles(sum_x);
+  else return start_signed(sum_x);
+}
+
+template <class Q>
+inline I dot(I sum, B weights, Quad x) {
+  if constexpr (Q::bits == 4) return dot_nibbles(sum, weights, x);
+  else return dot_signed(sum, weights, x);
+}
+
+// Vector i of a half's group at p: inputs 4i … 4i + 3.
+template <class Q>
+inline B unpack_weights(const uint8_t* p, int i) {
+  if constexpr (Q::bits == 8) return shift_signed(load_bytes(p + 64 * i));
+  else if (i % 2 == 0) return low_nibbles(load_bytes(p + 32 * i));
+  else return high_nibbles(load_bytes(p + 32 * (i - 1)));
+}
+
+// Adds what the high terms of the first Rows rows of the tile of row r0 give with the unit of groups from g on, at p: rows take a vector of weights before the next one is unpacked, and an activation is loaded once for both
+// halves, because loads, not products, are what there is too little of.
 template <class Q, int Rows>
 [[gnu::always_inline]] inline void add_unit(const uint8_t* p, const Activations& x, int64_t r0, int g, BlockResult& result) {
-  const uint8_t* fine = x.tile_fine(r0) + g;
-  int64_t at = x.tile(r0) + g * kRowTile;
-  for (int part = 0; part < Q::groups; ++part, at += kRowTile, ++fine) {
-    const Cell* cell = x.cells + at;
-    const GroupDots<Q, Rows> dots(p + part * Q::group_bytes, cell, *fine ? x.low + at : nullptr);
-    const uint16_t* scales = reinterpret_cast<const uint16_t*>(p + Q::scales_at);
-    // A power of two: a row's result is the same bits whether a neighbour brought the low terms in or not.
-    const F one = set(*fine ? 1.0f / 256.0f : 1.0f);
-    const F scale[kHalves] = {mul(load_half(scales), one), mul(load_half(scales + kLanes), one)};
+  const Cell* cell = x.cells + x.tile(r0) + int64_t{g} * kRowTile;
+  const uint16_t* scales = reinterpret_cast<const uint16_t*>(p + Q::scales_at);
+  const F scale[kHalves] = {load_half(scales), load_half(scales + kLanes)};
+  for (int part = 0; part < Q::groups; ++part, cell += kRowTile) {
+    const uint8_t* group = p + part * Q::group_bytes;
+    I sums[Rows][kHalves];
 #pragma GCC unroll 8
-    for (int i = 0; i < Rows; ++i) {
-      const F by = set(cell[i].scale);
+    for (int r = 0; r < Rows; ++r) sums[r][0] = sums[r][1] = start_dots<Q>(cell[r].sums[0]);
+#pragma GCC unroll 8
+    for (int i = 0; i < kQuads; ++i) {
+      const B first = unpack_weights<Q>(group, i), second = unpack_weights<Q>(group + Q::half_bytes, i);
+#pragma GCC unroll 8
+      for (int r = 0; r < Rows; ++r) {
+        const Quad quads = quad(cell[r].high.at[i]);
+        sums[r][0] = dot<Q>(sums[r][0], first, quads);
+        sums[r][1] = dot<Q>(sums[r][1], second, quads);
+      }
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r) {
+      const F by = set(cell[r].scale);
       for (int half = 0; half < kHalves; ++half)
-        result.at[i][half] = fma(mul(to_float(dots.sums[i][half]), scale[half]), by, result.at[i][half]);
+        result.at[r][half] = fma(mul(to_float(sums[r][half]), scale[half]), by, result.at[r][half]);
     }
     if constexpr (Q::minimum) {
       const uint16_t* minimums = reinterpret_cast<const uint16_t*>(p + Q::minimums_at);
       const F minimum[kHalves] = {load_half(minimums), load_half(minimums + kLanes)};
 #pragma GCC unroll 8
-      for (int i = 0; i < Rows; ++i) {
-        const F by = set(cell[i].weighted);
-        for (int half = 0; half < kHalves; ++half) result.at[i][half] = fma(minimum[half], by, result.at[i][half]);
+      for (int r = 0; r < Rows; ++r) {
+        const F by = set(cell[r].weighted);
+        for (int half = 0; half < kHalves; ++half) result.at[r][half] = fma(minimum[half], by, result.at[r][half]);
       }
+    }
+  }
+}
+
+// Adds the low terms of the tile of row r0 to what its high terms gave with the block at p. Few groups of a row have them:
+// each row goes alone, with the weights of a group unpacked once.
+template <class Q>
+[[gnu::noinline]] void add_low(const uint8_t* p, const Activations& x, int64_t r0, BlockResult& result) {
+  const uint8_t* fine = x.tile_fine(r0);
+  for (int g = 0; g < used_groups(x.inputs); ++g) {
+    unsigned rows = fine[g];
+    if (!rows) continue;
+    const uint8_t *unit = p + g / Q::groups * Q::unit_bytes, *group = unit + g % Q::groups * Q::group_bytes;
+    const uint16_t* scales = reinterpret_cast<const uint16_t*>(unit + Q::scales_at);
+    const F scale[kHalves] = {load_half(scales), load_half(scales + kLanes)};
+    B weights[kQuads][kHalves];
+#pragma GCC unroll 8
+    for (int i = 0; i < kQuads; ++i)
+      for (int half = 0; half < kHalves; ++half) weights[i][half] = unpack_weights<Q>(group + half * Q::half_bytes, i);
+    for (; rows; rows &= rows - 1) {
+      const int r = __builtin_ctz(rows);
+      const int64_t at = x.tile(r0) + int64_t{g} * kRowTile + r;
+      I sums[kHalves] = {start_dots<Q>(x.cells[at].sums[1]), start_dots<Q>(x.cells[at].sums[1])};
+#pragma GCC unroll 8
+      for (int i = 0; i < kQuads; ++i) {
+        const Quad quads = quad(x.low[at].at[i]);
+        for (int half = 0; half < kHalves; ++half) sums[half] = dot<Q>(sums[half], weights[i][half], quads);
+      }
+      const F by = set(x.cells[at].scale * (1.0f / 256.0f));
+      for (int half = 0; half < kHalves; ++half)
+        result.at[r][half] = fma(mul(to_float(sums[half]), scale[half]), by, result.at[r][half]);
     }
   }
 }
@@ -118,12 +124,14 @@ inline void multiply_tile(Q, const uint8_t* p, const Activations& x, int64_t r0,
   BlockResult result;  // of our own: what the compiler knows nobody else sees stays in registers
 #pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i) result.at[i][0] = result.at[i][1] = zero();
-  for (int g = 0; g < used_groups(x.inputs); g += Q::groups, p += Q::unit_bytes) {
-    prefetch_unit<Q>(p);
-    add_unit<Q, Rows>(p, x, r0, g, result);
+  const uint8_t* unit = p;
+  for (int g = 0; g < used_groups(x.inputs); g += Q::groups, unit += Q::unit_bytes) {
+    prefetch_unit<Q>(unit);
+    add_unit<Q, Rows>(unit, x, r0, g, result);
   }
 #pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i) out.at[i][0] = result.at[i][0], out.at[i][1] = result.at[i][1];
+  add_low<Q>(p, x, r0, out);
 }
 
 // Rows [r0, r0 + rows), whole tiles but for the last, times the block at p; results by tile. Every unit meets all of them
@@ -134,14 +142,18 @@ inline void multiply_tiles(Q, const uint8_t* p, const Activations& x, int64_t r0
   BlockResult results[kFew / kRowTile];
   for (int64_t tile = 0; tile < row_tiles(rows); ++tile)
     for (auto& row : results[tile].at) row[0] = row[1] = zero();
-  for (int g = 0; g < used_groups(x.inputs); g += Q::groups, p += Q::unit_bytes) {
-    prefetch_unit<Q>(p);
+  const uint8_t* unit = p;
+  for (int g = 0; g < used_groups(x.inputs); g += Q::groups, unit += Q::unit_bytes) {
+    prefetch_unit<Q>(unit);
     for (int64_t r = 0; r < rows; r += kRowTile)
       by_count<kRowTile>(static_cast<int>(std::min<int64_t>(rows - r, kRowTile)), [&](auto count) {
-        add_unit<Q, count>(p, x, r0 + r, g, results[r / kRowTile]);
+        add_unit<Q, count>(unit, x, r0 + r, g, results[r / kRowTile]);
       });
   }
-  std::copy_n(results, row_tiles(rows), out);
+  for (int64_t tile = 0; tile < row_tiles(rows); ++tile) {
+    out[tile] = results[tile];
+    add_low<Q>(p, x, r0 + tile * kRowTile, out[tile]);
+  }
 }
 
 template <int Rows, class T>

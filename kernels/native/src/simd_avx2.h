@@ -113,8 +113,6 @@ inline __m256i dot4_signed(__m256i acc, __m256i w, __m256i s) {
   return dot4(acc, _mm256_abs_epi8(w), _mm256_sign_epi8(s, w));
 }
 inline I dot_signed(I acc, B w, Quad x) { return {dot4_signed(acc.a, w.a, x), dot4_signed(acc.b, w.b, x)}; }
-inline I add(I x, I y) { return {_mm256_add_epi32(x.a, y.a), _mm256_add_epi32(x.b, y.b)}; }
-inline I times_256(I x) { return {_mm256_slli_epi32(x.a, 8), _mm256_slli_epi32(x.b, 8)}; }
 inline void prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0); }
 inline void pause() { _mm_pause(); }
 

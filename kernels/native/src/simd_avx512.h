@@ -72,8 +72,6 @@ inline I start_nibbles(int32_t) { return _mm512_setzero_si512(); }
 inline I start_signed(int32_t sum_x) { return _mm512_set1_epi32(-128 * sum_x); }
 inline B shift_signed(B w) { return _mm512_xor_si512(w, _mm512_set1_epi8(static_cast<char>(0x80))); }
 inline I dot_signed(I acc, B w, Quad x) { return _mm512_dpbusd_epi32(acc, w, x); }
-inline I add(I a, I b) { return _mm512_add_epi32(a, b); }
-inline I times_256(I a) { return _mm512_slli_epi32(a, 8); }
 inline void prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0); }
 inline void pause() { _mm_pause(); }
 

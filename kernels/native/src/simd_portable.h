@@ -116,8 +116,6 @@ inline I dot_signed(const I& acc, const B& w, Quad x) { return dot_bytes<int8_t>
 inline I start_nibbles(int32_t) { return lanes<I>([](int) { return 0; }); }
 inline I start_signed(int32_t) { return start_nibbles(0); }
 inline B shift_signed(const B& w) { return w; }
-inline I add(const I& a, const I& b) { return lanes<I>([&](int i) { return a.v[i] + b.v[i]; }); }
-inline I times_256(const I& a) { return lanes<I>([&](int i) { return a.v[i] * 256; }); }
 inline void prefetch(const void* p) { __builtin_prefetch(p); }
 inline void pause() {
 #if defined(__x86_64__)
