@@ -50,7 +50,12 @@ def main(arguments: argparse.Namespace) -> None:
         ),
         "reference": EngineConfig(speculator="none", context_length=arguments.context, backend="reference"),
     }
-    facts = {"model": checkpoint.name, "weights": arguments.weights, "kv": arguments.kv_format, "activations": arguments.activations}
+    facts = {
+        "model": checkpoint.name,
+        "weights": arguments.weights,
+        "kv": arguments.kv_format,
+        "activations": arguments.activations,
+    }
     if arguments.tokens:
         record("perplexity", [{**facts, **perplexity(checkpoint, configs, arguments.tokens, arguments.context)}])
     if arguments.replies:

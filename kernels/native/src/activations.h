@@ -1,5 +1,5 @@
-// What a product reads: rows normalised if asked, and for quantised weights rounded by groups of 32 to one term of 8 bits,
-// or to two where one is coarse for its row: value = scale * (high + low / 256).
+// What a product reads: rows normalised if asked, and for quantised weights rounded by groups of 32 to one term of 8
+// bits, or to two where one is coarse for its row: value = scale * (high + low / 256).
 //
 // Dot products stay on the 8-bit instructions and exact. What one term loses grows with the largest value of its group,
 // and a few groups hold a row's outliers: a second term there buys nearly all that 16 bits everywhere would.
@@ -43,8 +43,8 @@ inline int used_groups(int inputs) { return (inputs + kGroup - 1) / kGroup; }
 // Groups of a row, padded so that units of every format are whole; the padding is zero.
 inline int padded_groups(int inputs) { return (used_groups(inputs) + 3) / 4 * 4; }
 
-// The rows of one product, in memory that belongs to an ActivationStorage. Cells lie in tiles, [tile][group][row]: a tile
-// fits the first-level cache and is read with one pointer.
+// The rows of one product, in memory that belongs to an ActivationStorage. Cells lie in tiles, [tile][group][row]: a
+// tile fits the first-level cache and is read with one pointer.
 struct Activations {
   Cell* cells;
   Quads* low;     // beside each cell; only there where `fine` says so
@@ -72,7 +72,9 @@ class ActivationStorage {
     if (fine_.size() < tiles * groups) fine_.resize(tiles * groups);
     if (floats_.size() < padded_rows * groups * kGroup) floats_.resize(padded_rows * groups * kGroup);
   }
-  Activations rows(int inputs) { return {cells_.data(), low_.data(), fine_.data(), floats_.data(), inputs, padded_groups(inputs)}; }
+  Activations rows(int inputs) {
+    return {cells_.data(), low_.data(), fine_.data(), floats_.data(), inputs, padded_groups(inputs)};
+  }
 
  private:
   std::vector<Cell> cells_;
@@ -131,8 +133,8 @@ inline void quantise_groups(const float* row, Cell* cell, Quads* lows, uint8_t* 
   const F most = set(127.0f);
   F sums[kTerms][kGroupsAtOnce];  // whole numbers far below 2^24: exact in any order
   for (int g = 0; g < kGroupsAtOnce; ++g) {
-    auto *high = reinterpret_cast<int8_t*>(&cell[g * kRowTile].high);
-    auto *low = reinterpret_cast<int8_t*>(&lows[g * kRowTile]);
+    auto* high = reinterpret_cast<int8_t*>(&cell[g * kRowTile].high);
+    auto* low = reinterpret_cast<int8_t*>(&lows[g * kRowTile]);
     const F a = mul(load(row + g * kGroup), set(inverse[g])), b = mul(load(row + g * kGroup + kLanes), set(inverse[g]));
     // min: 127 / largest may round up, and 127.5 would round to 128.
     const F whole_a = min(round_even(a), most), whole_b = min(round_even(b), most);

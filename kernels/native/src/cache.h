@@ -1,5 +1,5 @@
-// The paged cache in the layout attention reads: by layer, block and key head, keys with sixteen positions side by side,
-// values with a position's channels side by side.
+// The paged cache in the layout attention reads: by layer, block and key head, keys with sixteen positions side by
+// side, values with a position's channels side by side.
 //
 //   keys   [D][16]      values [16][D]      (f16, or int8 with one float scale per position)
 #pragma once
@@ -74,8 +74,9 @@ class Cache {
 
   // Copy one slot to another place: within the cache, or to a tile of the same layout.
   void copy_key(const uint8_t* from, int64_t at, uint8_t* to, int64_t target) const {
-    if (format == KvFormat::f16) copy_column<uint16_t>(from, at, to, target);
-    else copy_column<uint8_t>(from, at, to, target), scales(to)[target] = scales(from)[at];
+    if (format == KvFormat::f16) return copy_column<uint16_t>(from, at, to, target);
+    copy_column<uint8_t>(from, at, to, target);
+    scales(to)[target] = scales(from)[at];
   }
   void copy_value(const uint8_t* from, int64_t at, uint8_t* to, int64_t target) const {
     const size_t row = head_dim * element_bytes();

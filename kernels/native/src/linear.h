@@ -41,10 +41,12 @@ inline B unpack_weights(const uint8_t* p, int i) {
   else return high_nibbles(load_bytes(p + 32 * (i - 1)));
 }
 
-// Adds what the high terms of the first Rows rows of the tile of row r0 give with the unit of groups from g on, at p: rows take a vector of weights before the next one is unpacked, and an activation is loaded once for both
-// halves, because loads, not products, are what there is too little of.
+// Adds what the high terms of the first Rows rows of the tile of row r0 give with the unit of groups from g on, at p. Rows
+// take a vector of weights before the next one is unpacked, and an activation is loaded once for both halves, because
+// loads, not products, are what there is too little of.
 template <class Q, int Rows>
-[[gnu::always_inline]] inline void add_unit(const uint8_t* p, const Activations& x, int64_t r0, int g, BlockResult& result) {
+[[gnu::always_inline]] inline void add_unit(
+    const uint8_t* p, const Activations& x, int64_t r0, int g, BlockResult& result) {
   const Cell* cell = x.cells + x.tile(r0) + int64_t{g} * kRowTile;
   const uint16_t* scales = reinterpret_cast<const uint16_t*>(p + Q::scales_at);
   const F scale[kHalves] = {load_half(scales), load_half(scales + kLanes)};
@@ -115,7 +117,7 @@ template <class Q>
 template <class Q>
 inline void prefetch_unit(const uint8_t* p) {
 #pragma GCC unroll 16
-  for (size_t line = 0; line < Q::unit_bytes; line += 64) prefetch(p + kPrefetch + line);
+  for (size_t line = 0; line < Q::unit_bytes; line += 64) prefetch(p, kPrefetch + line);
 }
 
 // Rows r0 … r0 + Rows - 1, of one tile, times the block at p.
@@ -134,11 +136,10 @@ inline void multiply_tile(Q, const uint8_t* p, const Activations& x, int64_t r0,
   add_low<Q>(p, x, r0, out);
 }
 
-// Rows [r0, r0 + rows), whole tiles but for the last, times the block at p; results by tile. Every unit meets all of them
-// before the next one: while products are computed, the memory is busy with what comes.
+// Rows [r0, r0 + rows), whole tiles but for the last, times the block at p; results by tile. Every unit meets all of
+// them before the next one: while products are computed, the memory is busy with what comes.
 template <class Q>
-inline void multiply_tiles(Q, const uint8_t* p, const Activations& x, int64_t r0, int64_t rows,
-                           BlockResult* out) {
+inline void multiply_tiles(Q, const uint8_t* p, const Activations& x, int64_t r0, int64_t rows, BlockResult* out) {
   BlockResult results[kFew / kRowTile];
   for (int64_t tile = 0; tile < row_tiles(rows); ++tile)
     for (auto& row : results[tile].at) row[0] = row[1] = zero();
@@ -170,7 +171,8 @@ inline void multiply_tile(Floating<T>, const uint8_t* p, const Activations& x, i
 #pragma GCC unroll 2
     for (int j = 0; j < 2; ++j) {
       if (k + j == x.inputs) break;
-      const F first = load_weights(weights + (k + j) * kBlock), second = load_weights(weights + (k + j) * kBlock + kLanes);
+      const T* outputs = weights + static_cast<int64_t>(k + j) * kBlock;
+      const F first = load_weights(outputs), second = load_weights(outputs + kLanes);
 #pragma GCC unroll 8
       for (int i = 0; i < Rows; ++i) {
         const F by = set(rows[i][k + j]);
@@ -203,9 +205,9 @@ inline F silu(F x) { return div(x, add(set(1.0f), exp(min(sub(zero(), x), set(87
 
 // What is done with a block of results: written to out, with bias and residual added, or gated.
 struct Epilogue {
-  float* out;         // [R, width]
+  float* out;             // [R, width]
   const float* residual;  // [R, width] or null; may be out itself
-  int64_t width;      // outputs, half of the weight's when gated
+  int64_t width;          // outputs, half of the weight's when gated
 
   void put(int64_t row, int64_t column, F value) const {
     const int64_t at = row * width + column;
@@ -245,10 +247,10 @@ inline void finish(const Weight& w, bool gate, const Epilogue& epilogue, int64_t
 // Blocks [begin, end) of `rows` rows.
 //
 // A few rows meet each block together, so that it is read once: up to about kFew, memory is the slower side. With more,
-// products are: a tile of rows stays in the first-level cache while it meets block after block, and the blocks it meets stay
-// in the second-level cache until the last tile has met them.
-inline void linear_blocks(
-    const Weight& w, const Activations& x, int64_t rows, bool gate, const Epilogue& epilogue, int64_t begin, int64_t end) {
+// products are: a tile of rows stays in the first-level cache while it meets block after block, and the blocks it meets
+// stay in the second-level cache until the last tile has met them.
+inline void linear_blocks(const Weight& w, const Activations& x, int64_t rows, bool gate, const Epilogue& epilogue,
+                          int64_t begin, int64_t end) {
   const int64_t together = rows <= kFew ? rows : kRowTile;
   const int64_t step = rows <= kFew ? 1 : std::max<int64_t>(1, kWeightsAtOnce / w.stride);
   with_format(w.format, [&](auto format) {
@@ -259,7 +261,8 @@ inline void linear_blocks(
         for (int64_t block = first; block < std::min(first + step, end); ++block) {
           multiply(format, w.block(block), x, r, count, results);
           for (int64_t tile = 0; tile < count; tile += kRowTile)
-            finish(w, gate, epilogue, block, r + tile, std::min<int64_t>(count - tile, kRowTile), results[tile / kRowTile]);
+            finish(w, gate, epilogue, block, r + tile, std::min<int64_t>(count - tile, kRowTile),
+                   results[tile / kRowTile]);
         }
       }
     }

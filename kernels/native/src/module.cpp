@@ -115,8 +115,8 @@ void check_value(const Program& program, int value, int width, bool sampled, con
     throw py::value_error(std::string(name) + " must have " + (sampled ? "the sampled rows" : "all rows"));
 }
 
-void record_linear(Program& program, int in, std::shared_ptr<OwnedWeight> weight, const py::object& norm_weight, float eps,
-                   int residual, bool gate, int out) {
+void record_linear(Program& program, int in, std::shared_ptr<OwnedWeight> weight, const py::object& norm_weight,
+                   float eps, int residual, bool gate, int out) {
   required(weight, "the weight");
   const bool sampled = program.sampled(in);
   check_value(program, in, weight->inputs, sampled, "the input");
@@ -197,7 +197,8 @@ py::array view(const Program& program, int value, int64_t rows) {
   return py::array(py::dtype::of<float>(), {static_cast<py::ssize_t>(rows), width}, (*memory)->data(), owner);
 }
 
-std::vector<int64_t> sample(const py::object& logits, const std::vector<std::tuple<uint64_t, uint64_t, double, int64_t, double, double>>& draws) {
+using DrawTuple = std::tuple<uint64_t, uint64_t, double, int64_t, double, double>;
+std::vector<int64_t> sample(const py::object& logits, const std::vector<DrawTuple>& draws) {
   const auto rows = exact<float>(logits, "logits", 2);
   if (rows.shape(0) != static_cast<py::ssize_t>(draws.size()) || rows.shape(1) < 1)
     throw py::value_error("logits need one row per draw");

@@ -29,7 +29,7 @@ struct Value {  // an activation: [rows, width] float32
 // Scratch of one thread, kept between passes; on cache lines of its own.
 struct alignas(64) ThreadScratch {
   ActivationStorage activations;
-  Attention::Scratch attention;
+  AttentionScratch attention;
 };
 
 struct Pass {
@@ -51,7 +51,7 @@ class Op {
  public:
   virtual ~Op() = default;
   virtual void begin(Pass&) {}  // on the caller's thread, before the pass starts: the place to grow memory
-  // What this thread will read or write first, asked for while the op before it ends: the memory never waits for a barrier.
+  // What this thread will read first, asked for while the op before it ends: the memory never waits for a barrier.
   virtual void ask(const Pass&, int) const noexcept {}
   virtual void run(Pass& pass, int thread) noexcept = 0;
 };
@@ -107,7 +107,7 @@ class LinearOp : public Op {
 
   void ask(const Pass& pass, int thread) const noexcept override {
     const uint8_t* first = weight_->block(Share(weight_->blocks(), thread, pass.pool.threads()).begin);
-    for (size_t line = 0; line < kPrefetch; line += 64) prefetch(first + line);
+    for (size_t line = 0; line < kPrefetch; line += 64) prefetch(first, line);
   }
 
   void run(Pass& pass, int thread) noexcept override {
@@ -241,8 +241,8 @@ class AttentionOp : public Op {
       attention_.run(pass.layout, tasks[i / heads], static_cast<int>(i % heads), pass.data(qkv_), stride,
                      pass.data(out_), pass.partials.data(), scratch);
     }
+    if (!pass.layout.split()) return;  // the same for all threads
     pass.pool.barrier();
-    if (!pass.layout.split()) return;
     const Share share(pass.batch().rows * query_heads_, thread, pass.pool.threads());
     for (int64_t i = share.begin; i < share.end; ++i)
       attention_.merge(pass.layout, i / query_heads_, static_cast<int>(i % query_heads_), pass.partials.data(),

@@ -12,6 +12,8 @@
 #include "simd_portable.h"
 #endif
 
+#include <cstddef>
+#include <cstdint>
 #include <type_traits>
 
 #include "half.h"
@@ -25,6 +27,12 @@ inline auto by_count(int count, Fn&& fn) {
     if (count < Most) return by_count<Most - 1>(count, fn);
   }
   return fn(std::integral_constant<int, Most>{});
+}
+
+// Asks for the cache line `ahead` bytes after p. That may lie beyond what is allocated, where a pointer must not even be
+// formed: it is an address.
+inline void prefetch(const void* p, size_t ahead) {
+  prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(p) + ahead));
 }
 
 // e^x by Cody-Waite reduction and a degree-6 polynomial (relative error below 2e-7); exactly 1 at 0. x is at

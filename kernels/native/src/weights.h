@@ -1,5 +1,5 @@
-// Packed weights: blocks of 32 output rows in two halves, so that lane l of a vector belongs to output l of its half. Two
-// halves share each activation that is loaded; in a gated weight the first half is gates, the second what they gate.
+// Packed weights: blocks of 32 output rows in two halves, so that lane l of a vector belongs to output l of its half.
+// Two halves share each activation that is loaded; in a gated weight the first half is gates, the second what they gate.
 //
 // Quantised formats go by groups of 32 inputs. One group of one half:
 //   q4: 4 vectors of nibbles; vector i holds inputs 8i … 8i+3 in the low and 8i+4 … 8i+7 in the high nibbles
