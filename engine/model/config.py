@@ -8,7 +8,7 @@ from typing import Any
 
 from paceline.engine.errors import ModelError
 
-from .rope import RopeConfig, rope_from_gguf, rope_from_hf, rope_inv_freq
+from .rope import RopeConfig, as_number, rope_from_gguf, rope_from_hf, rope_inv_freq
 
 __all__ = ["FAMILIES", "ModelConfig", "RopeConfig", "from_gguf", "from_hf", "rope_inv_freq"]
 
@@ -125,7 +125,7 @@ def from_hf(config: Mapping[str, Any]) -> ModelConfig:
         num_heads=heads,
         num_kv_heads=size("num_key_value_heads", heads),
         head_dim=size("head_dim", 128 if family == "qwen3" else hidden // max(heads, 1)),
-        rms_norm_eps=float(config.get("rms_norm_eps") or 1e-6),
+        rms_norm_eps=as_number(config.get("rms_norm_eps") or 1e-6, "rms_norm_eps"),
         context_length=context,
         rope=rope,
         tie_embeddings=bool(config.get("tie_word_embeddings", False)),
@@ -179,7 +179,7 @@ def from_gguf(
         num_heads=heads,
         num_kv_heads=size("attention.head_count_kv", heads),
         head_dim=head_dim,
-        rms_norm_eps=float(eps or 1e-6),
+        rms_norm_eps=as_number(eps or 1e-6, "attention.layer_norm_rms_epsilon"),
         context_length=min(context, size("attention.sliding_window", context) or context),
         rope=rope,
         tie_embeddings="output.weight" not in shapes,

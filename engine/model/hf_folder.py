@@ -73,8 +73,12 @@ class HFCheckpoint:
         )
         check_tensors(expected, found, extras, str(self.folder))
         for name in expected:
-            if name not in self._files:  # the index forgets a tensor that a shard holds
-                raise ModelError(f"The tensor {name} is missing in {self.folder / _INDEX}; download the model again.")
+            holder = self._shards.get(self._files.get(name, self.folder))
+            if holder is None or name not in holder.tensors:  # the index forgets it, or names a shard without it
+                raise ModelError(
+                    f"{self.folder / _INDEX} does not say which shard holds the tensor {name}; "
+                    "download the model again."
+                )
 
 
 def is_complete(folder: Path) -> bool:

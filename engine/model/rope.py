@@ -102,18 +102,29 @@ def yarn_attention_scale(factor: float, weight: float = 1.0) -> float:
     return 1.0 if factor <= 1 else 0.1 * weight * math.log(factor) + 1.0
 
 
+def as_number(value: Any, name: str) -> float:
+    """Raises ModelError for what a config calls a number and is none."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ModelError(f"The model's {name} must be a number, got {value!r}; download the model again.") from None
+
+
 def _unsupported(name: object) -> str:
     return f"The model uses RoPE scaling {name!r}, which is not supported; supported: {', '.join(get_args(Scaling))}."
 
 
 def rope_from_hf(config: Mapping[str, Any]) -> RopeConfig:
     """Read `rope_theta` and `rope_scaling`, or the newer `rope_parameters` that holds both. Raises ModelError."""
-    parameters: Mapping[str, Any] = {**(config.get("rope_scaling") or {}), **(config.get("rope_parameters") or {})}
+    parts = (config.get("rope_scaling") or {}, config.get("rope_parameters") or {})
+    if not all(isinstance(part, Mapping) for part in parts):
+        raise ModelError("The model's rope_scaling and rope_parameters must be JSON objects; download the model again.")
+    parameters: Mapping[str, Any] = {**parts[0], **parts[1]}
     if any(isinstance(value, Mapping) for value in parameters.values()):
         raise ModelError("The model has different RoPE parameters per layer type, which is not supported.")
     if float(parameters.get("partial_rotary_factor") or config.get("partial_rotary_factor") or 1.0) != 1.0:
         raise ModelError("The model rotates only a part of each head (partial_rotary_factor), which is not supported.")
-    theta = float(parameters.get("rope_theta") or config.get("rope_theta") or 10000.0)
+    theta = as_number(parameters.get("rope_theta") or config.get("rope_theta") or 10000.0, "rope_theta")
     kind = parameters.get("rope_type") or parameters.get("type") or "default"
     context = config.get("max_position_embeddings")
     # Dynamic NTK changes nothing up to max_position_embeddings, and the context ends there.
@@ -164,7 +175,7 @@ def rope_from_gguf(
     def get(key: str) -> Any:
         return metadata.get(f"{arch}.rope.{key}")
 
-    theta = float(get("freq_base") or 10000.0)
+    theta = as_number(get("freq_base") or 10000.0, "rope.freq_base")
     kind = get("scaling.type") or ("linear" if get("scale_linear") else "none")
     factor = float(get("scaling.factor") or get("scale_linear") or 1.0)
     if kind == "none" or (kind == "linear" and factor == 1.0):

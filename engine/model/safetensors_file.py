@@ -46,9 +46,11 @@ class SafetensorsFile:
         try:
             if self._data is None:
                 self._data = np.memmap(self.path, dtype=np.uint8, mode="r")
-        except OSError as error:
+            data: NDArray[np.uint8] = self._data[info.offset : info.offset + info.nbytes]
+            if data.size != info.nbytes:
+                raise ValueError("it became shorter")
+        except (OSError, ValueError) as error:  # an empty file cannot be mapped: a ValueError
             raise ModelError(f"The weights file {self.path} cannot be read any more ({error}).") from error
-        data: NDArray[np.uint8] = self._data[info.offset : info.offset + info.nbytes]
         return data.reshape(info.shape[0], -1)
 
     def close(self) -> None:

@@ -6,11 +6,13 @@ where the system has them, which a mapped file cannot.
 
 from __future__ import annotations
 
+import glob
 import json
 import mmap
 import os
 import struct
 import threading
+import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -23,7 +25,7 @@ Fill = Callable[[NDArray[np.uint8]], None]
 _ALIGN = 64  # a cache line: a vector that straddles two costs two reads
 _HUGE = 2 << 20
 _ARENA = 16 << 20  # bytes taken from the system at once
-_VERSION = 2  # of the packed layouts; a file of another version is made anew
+_VERSION = 3  # of the packed layouts; a file of another version is made anew
 _TAIL = struct.Struct("<QQ")  # length of the index, checksum
 
 
@@ -84,18 +86,20 @@ class FileStore:
         self._index, self._data = self._read()
 
     def _read(self) -> tuple[dict[str, list[int]], NDArray[np.uint8]]:
-        with suppress(OSError, ValueError, KeyError, TypeError, struct.error), self._path.open("rb", 0) as file:
+        damage = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, struct.error)
+        with suppress(*damage), self._path.open("rb", 0) as file:
             end = file.seek(-_TAIL.size, os.SEEK_END)
             length, checksum = _TAIL.unpack(file.read())
             file.seek(max(0, end - length))
             index = json.loads(file.read(min(length, end)))
-            if index["stamp"] == self._stamp:  # else it is not worth reading
+            inside = all(0 <= start <= start + size <= end for start, size in index["arrays"].values())
+            if index["stamp"] == self._stamp and inside:  # else it is not worth reading
                 data = zeros(end)
                 file.seek(0)
                 read = 0
                 while count := file.readinto(data[read:].data):  # the system gives at most 2 GiB at once
                     read += count
-                if read == end and _checksum(data) == checksum:
+                if read == end and zlib.crc32(data.data) == checksum:
                     return index["arrays"], data
         return {}, np.empty(0, np.uint8)
 
@@ -117,12 +121,20 @@ class FileStore:
         self._complete = True
         with suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._sweep()
             scratch = self._path.with_name(f"{self._path.name}.{os.getpid()}-{threading.get_ident()}")
             try:
                 self._write(scratch, asked)
                 scratch.replace(self._path)
             finally:
                 scratch.unlink(missing_ok=True)
+
+    def _sweep(self) -> None:
+        """Remove what processes that were killed while they wrote have left."""
+        for leftover in self._path.parent.glob(f"{glob.escape(self._path.name)}.*-*"):
+            writer = leftover.name.removeprefix(f"{self._path.name}.").partition("-")[0]
+            if writer.isdecimal() and not _alive(int(writer)):
+                leftover.unlink(missing_ok=True)
 
     def _write(self, path: Path, arrays: dict[str, NDArray[np.uint8]]) -> None:
         index: dict[str, list[int]] = {}
@@ -134,10 +146,17 @@ class FileStore:
             text = json.dumps({"stamp": self._stamp, "arrays": index}).encode()
             file.write(text)
             file.flush()
-            file.write(_TAIL.pack(len(text), _checksum(np.memmap(path, np.uint8, "r"))))
+            file.write(_TAIL.pack(len(text), zlib.crc32(np.memmap(path, np.uint8, "r").data)))
 
 
-def _checksum(data: NDArray[np.uint8]) -> int:
-    """A sum of 64-bit words: at the speed of memory, and what breaks by accident does not keep it."""
-    whole = data.size // 8 * 8
-    return (int(data[:whole].view(np.uint64).sum()) + int(data[whole:].sum())) % 2**64
+def _alive(process: int) -> bool:
+    """Whether a process of this number runs; told by a signal that is never sent, so only where there are such."""
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # somebody else's
+        return True
+    return True

@@ -258,6 +258,7 @@ PYBIND11_MODULE(PACELINE_MODULE, m) {
   py::class_<Rotation, std::shared_ptr<Rotation>>(m, "Rotation", py::module_local())
       .def(py::init([](const py::object& cos, const py::object& sin, int64_t positions) {
         const auto size = exact<float>(cos, "cos", 1).size();
+        if (positions < 1 || positions > size) throw py::value_error("a rotation has at least one angle per position");
         return std::make_shared<Rotation>(Rotation{floats(cos, "cos", size), floats(sin, "sin", size), positions});
       }));
   py::class_<Cache, std::shared_ptr<Cache>>(m, "Cache", py::module_local())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,19 @@ def test_missing_shard(tmp_path: Path) -> None:
         HFCheckpoint(folder)
 
 
+def test_an_index_that_names_another_shard(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "tiny", "llama2", shards=2)
+    path = folder / "model.safetensors.index.json"
+    index = json.loads(path.read_text())
+    name = "model.embed_tokens.weight"
+    index["weight_map"][name] = next(
+        shard for shard in index["weight_map"].values() if shard != index["weight_map"][name]
+    )
+    path.write_text(json.dumps(index))
+    with pytest.raises(ModelError, match=f"does not say which shard holds the tensor {name}"):
+        HFCheckpoint(folder)
+
+
 def test_truncated_weights(tmp_path: Path) -> None:
     folder = make_folder(tmp_path / "tiny", "llama2", shards=2)
     path = folder / "model-00002-of-00002.safetensors"
@@ -119,6 +133,9 @@ def test_truncated_weights(tmp_path: Path) -> None:
         ("model.safetensors", "", r"damaged or truncated"),
         ("model.safetensors.index.json", '{"x": 1}', r"no weight_map"),
         ("model.safetensors.index.json", '{"weight_map": {"a": "../b"}}', r"not a file of the folder"),
+        ("config.json", json.dumps(hf_config("llama2", rms_norm_eps="x")), "rms_norm_eps must be a number"),
+        ("config.json", json.dumps(hf_config("llama2", rope_theta=[1])), "rope_theta must be a number"),
+        ("config.json", json.dumps(hf_config("llama2", rope_scaling="x")), "must be JSON objects"),
         ("tokenizer_config.json", "nonsense", r"tokenizer_config\.json is not valid JSON"),
     ],
 )

@@ -62,6 +62,14 @@ def test_a_file_that_went_away_is_named(path: Path) -> None:
         file.raw("matrix")
 
 
+@pytest.mark.parametrize("left", [0, 100])
+def test_a_file_that_shrank_is_named(path: Path, left: int) -> None:
+    file = SafetensorsFile(path)
+    path.write_bytes(path.read_bytes()[:left])
+    with pytest.raises(ModelError, match=r"model\.safetensors cannot be read any more"):
+        file.raw("matrix")
+
+
 def damaged(data: bytes) -> dict[str, bytes]:
     length = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + length])

@@ -173,6 +173,8 @@ def test_caches_pools_and_rotations_of_impossible_sizes_are_an_error(module: Mod
         module.Rotation(np.ones(4, np.float32), np.ones(3, np.float32), 1)
     with pytest.raises(TypeError, match="cos must be"):
         module.Rotation(np.ones(4), np.ones(4), 1)
+    with pytest.raises(ValueError, match="angle per position"):
+        module.Rotation(np.zeros(0, np.float32), np.zeros(0, np.float32), 1 << 61)
 
 
 def test_moves_outside_of_the_cache_are_an_error(module: ModuleType) -> None:

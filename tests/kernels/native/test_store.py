@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
 import mmap
+import os
+import struct
 import subprocess
 import sys
 import threading
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -224,11 +228,20 @@ def _damages() -> dict[str, Any]:
         """As after a crash of the machine: the size is there, the bytes never arrived."""
         path.write_bytes(bytes(path.stat().st_size))
 
+    def moved(path: Path) -> None:
+        """As after a bad sector map: every byte is there, in another place."""
+        data = path.read_bytes()
+        path.write_bytes(data[64:128] + data[:64] + data[128:])
+
+    def deep(path: Path) -> None:
+        index = b"[" * 200_000
+        path.write_bytes(index + struct.pack("<QQ", len(index), 0))
+
     def folder(path: Path) -> None:
         path.unlink()
         path.mkdir()
 
-    return {f.__name__: f for f in (cut, short, tail, empty, noise, longer, foreign, zeroed, folder)}
+    return {f.__name__: f for f in (cut, short, tail, empty, noise, longer, foreign, zeroed, moved, deep, folder)}
 
 
 @pytest.mark.parametrize("damage", _damages())
@@ -240,6 +253,32 @@ def test_a_damaged_or_foreign_file_is_made_anew(path: Path, damage: str) -> None
     assert again.made == 4
     if damage != "folder":  # someone else's folder is left alone
         assert Filling(FileStore(path, "f")).made == 0
+
+
+@pytest.mark.parametrize("arrays", [[], None, {"k": 5}, {"k": [1]}, {"k": [-64, 64]}, {"k": [0, 1 << 40]}])
+def test_an_index_that_makes_no_sense_is_made_anew(path: Path, arrays: Any) -> None:
+    Filling(FileStore(path, "f"))
+    body = path.read_bytes()[:-16]
+    length, _ = struct.unpack("<QQ", path.read_bytes()[-16:])
+    text = json.dumps({**json.loads(body[-length:]), "arrays": arrays}).encode()
+    body = body[:-length] + text
+    path.write_bytes(body + struct.pack("<QQ", len(text), zlib.crc32(body)))
+    again = Filling(FileStore(path, "f"))
+    again.check()
+    assert again.made == 4
+
+
+@pytest.mark.skipif(os.name != "posix", reason="only there can a process be asked whether it runs")
+def test_what_a_killed_process_left_is_removed(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    left, in_use = (path.with_name(f"{path.name}.{pid}-1") for pid in (gone.pid, os.getpid()))
+    for file in (left, in_use):
+        file.write_bytes(b"half")
+    Filling(FileStore(path, "f"))
+    assert not left.exists()
+    assert in_use.exists()
 
 
 def test_flipped_bytes_are_noticed(path: Path) -> None:
