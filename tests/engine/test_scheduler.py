@@ -2,76 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Sequence as Seq
-
 import pytest
 from fakes import make_request
+from scheduling import add, ids, make_scheduler, shares, step
 
 from paceline.engine.build import prefill_limit
 from paceline.engine.errors import OverloadedError, RequestError
-from paceline.engine.page_table import PageTable
-from paceline.engine.request import Priority, Request
-from paceline.engine.scheduler import Plan, Scheduler
-from paceline.engine.sequence import Sequence
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.spec.cost import CostCurve
 
 # Milliseconds by rows of a small model on two cores: nearly flat to 8 rows, then proportional.
 REALISTIC = {1: 7.5, 2: 7.6, 4: 8.0, 8: 9.5, 16: 14.0, 32: 24.0, 64: 44.0}
-
-
-def make_scheduler(
-    *,
-    blocks: int = 200,
-    spare: int = 0,
-    max_batch: int = 8,
-    step_budget: int = 64,
-    queue_limit: int = 100,
-    context_length: int = 3000,
-    prefill: Callable[[int, int], int] = lambda decoding, budget: budget,
-    guesses: Callable[[Request], int] = lambda request: 0,
-) -> Scheduler:
-    return Scheduler(
-        PageTable(blocks + spare, spare),
-        max_batch=max_batch,
-        step_budget=step_budget,
-        queue_limit=queue_limit,
-        context_length=context_length,
-        prefill_limit=prefill,
-        guess_limit=guesses,
-    )
-
-
-def add(
-    scheduler: Scheduler, name: str, length: int, *, priority: Priority = "normal", max_tokens: int = 500
-) -> Sequence:
-    """A request whose prompt no other one shares."""
-    base = make_request(name, [sum(name.encode()) * 5000 + i for i in range(length)], max_tokens=max_tokens)
-    request = Request(id=base.id, prompt=base.prompt, sampling=base.sampling, priority=priority)
-    scheduler.validate(request)
-    return scheduler.submit(request)
-
-
-def step(scheduler: Scheduler) -> Plan:
-    """Schedule, and commit what a model that always answers 1 and accepts no guess would have done."""
-    plan = scheduler.schedule()
-    for row in plan.rows:
-        if row.samples:
-            row.seq.tokens.append(1)
-        scheduler.pages.commit(row.seq, range(row.known))
-        if row.seq.output_count >= row.seq.request.sampling.max_tokens:
-            scheduler.retire(row.seq)
-    scheduler.pages.check(scheduler)
-    return plan
-
-
-def shares(plan: Plan) -> list[tuple[str, int]]:
-    return [(row.seq.id, row.known) for row in plan.rows]
-
-
-def ids(sequences: Seq[Sequence]) -> list[str]:
-    return [seq.id for seq in sequences]
 
 
 def test_nothing_to_do_is_an_empty_plan() -> None:
@@ -298,82 +239,3 @@ def test_a_full_queue_is_refused() -> None:
     add(scheduler, "d", 3)
     with pytest.raises(OverloadedError):
         scheduler.validate(make_request("e", [1]))
-
-
-def test_guesses_come_last_and_share_the_budget() -> None:
-    scheduler = make_scheduler(step_budget=30, guesses=lambda request: 15)
-    for name in "ab":
-        add(scheduler, name, 3)
-    plan = step(scheduler)
-    assert [row.guesses for row in plan.rows] == [0, 0]  # a prompt is not guessed at
-    assert [row.guesses for row in step(scheduler).rows] == [14, 14]
-    add(scheduler, "c", 20)
-    plan = step(scheduler)
-    assert [(row.known, row.guesses) for row in plan.rows] == [(1, 4), (1, 4), (20, 0)]
-
-
-def test_guesses_end_where_the_reply_or_the_context_does() -> None:
-    scheduler = make_scheduler(guesses=lambda request: 63, context_length=40)
-    short, near = add(scheduler, "a", 3, max_tokens=5), add(scheduler, "b", 30)
-    limited = make_scheduler(guesses=lambda request: 4)
-    add(limited, "c", 3)
-    step(scheduler)
-    step(limited)
-    # One token is there; of the four left the last needs no guess. 31 tokens; the 40th ends the context.
-    assert {row.seq.id: row.guesses for row in step(scheduler).rows} == {"a": 3, "b": 8}
-    assert [row.guesses for row in step(limited).rows] == [4]
-    step(scheduler)
-    assert [row.guesses for row in scheduler.schedule().rows if row.seq is short] == [1]
-    assert near.output_count == 3
-
-
-def test_a_request_without_guesses_gets_none_beside_one_that_has_them() -> None:
-    scheduler = make_scheduler(guesses=lambda request: 0 if request.id == "none" else 6)
-    for name in ("none", "some"):
-        add(scheduler, name, 3)
-    step(scheduler)
-    assert {row.seq.id: row.guesses for row in step(scheduler).rows} == {"none": 0, "some": 6}
-
-
-def test_a_guess_neither_evicts_nor_preempts() -> None:
-    scheduler = make_scheduler(blocks=4, context_length=4 * BLOCK_SIZE, guesses=lambda request: 40, step_budget=100)
-    cached = add(scheduler, "cached", 2 * BLOCK_SIZE, max_tokens=1)
-    step(scheduler)
-    assert scheduler.pages.pool.cached == 2
-    one = add(scheduler, "one", 10)
-    two = add(scheduler, "two", 10)
-    step(scheduler)
-    assert scheduler.pages.pool.free == 0
-    plan = step(scheduler)
-    assert {row.seq.id: row.guesses for row in plan.rows} == {"one": 5, "two": 5}  # what is left of their own blocks
-    assert scheduler.pages.pool.cached == 2
-    assert scheduler.preemptions == 0
-    again = make_request("again", [*cached.request.prompt, 1])
-    assert scheduler.pages.admit(Sequence(again, 9)) == 2 * BLOCK_SIZE
-    assert one.output_count == two.output_count == 2
-
-
-def test_spare_blocks_serve_guesses_alone() -> None:
-    scheduler = make_scheduler(blocks=1, spare=4, context_length=BLOCK_SIZE, guesses=lambda request: 40, max_batch=2)
-    seq = add(scheduler, "a", 4)
-    add(scheduler, "b", 4)
-    step(scheduler)
-    assert ids(scheduler.running) == ["a"]  # the spare blocks are no room
-    roomy = make_scheduler(blocks=1, spare=4, context_length=100, guesses=lambda request: 40)
-    add(roomy, "a", 4)
-    step(roomy)
-    assert [row.guesses for row in step(roomy).rows] == [40]
-    assert roomy.pages.pool.free == 4
-    assert len(seq.blocks) == 1
-
-
-def test_a_row_planned_already_is_taken_back_when_an_older_prompt_needs_its_memory() -> None:
-    scheduler = make_scheduler(blocks=5, context_length=5 * BLOCK_SIZE, step_budget=11)
-    normal = add(scheduler, "normal", 14)
-    step(scheduler)
-    add(scheduler, "interactive", 63, priority="interactive")
-    while scheduler.preemptions == 0:
-        plan = step(scheduler)
-    assert shares(plan) == [("interactive", 10)]
-    assert ids(scheduler.waiting) == ["normal"]
-    assert normal.pending == len(normal.tokens)

@@ -38,8 +38,6 @@ struct Cell {
   int32_t sums[kTerms];
 };
 
-inline int used_groups(int inputs) { return (inputs + kGroup - 1) / kGroup; }
-
 // Groups of a row, padded so that units of every format are whole; the padding is zero.
 inline int padded_groups(int inputs) { return (used_groups(inputs) + 3) / 4 * 4; }
 

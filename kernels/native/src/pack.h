@@ -103,7 +103,7 @@ void write_group(uint8_t* unit, int part, Place at, const GroupValues& values) {
 template <int Bits, int G, bool M>
 void pack_row(Quantised<Bits, G, M>, Source source, const uint8_t* row, int inputs, Place at, uint8_t* block) {
   using Q = Quantised<Bits, G, M>;
-  const int groups = (inputs + kGroup - 1) / kGroup;
+  const int groups = used_groups(inputs);
   if (source != Source::f32) {
     for (int g = 0; g < groups; ++g) {
       GroupValues values;

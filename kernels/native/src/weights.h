@@ -67,10 +67,11 @@ auto with_format(Format format, Fn&& fn) {
   throw std::invalid_argument("unknown weight format " + std::to_string(static_cast<int>(format)));
 }
 
+inline int used_groups(int inputs) { return (inputs + kGroup - 1) / kGroup; }
+
 template <int Bits, int G, bool M>
 size_t block_bytes(Quantised<Bits, G, M>, int inputs) {
-  const int groups = (inputs + kGroup - 1) / kGroup;
-  return static_cast<size_t>((groups + G - 1) / G) * Quantised<Bits, G, M>::unit_bytes;
+  return static_cast<size_t>((used_groups(inputs) + G - 1) / G) * Quantised<Bits, G, M>::unit_bytes;
 }
 template <class T>
 size_t block_bytes(Floating<T>, int inputs) {
