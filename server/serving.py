@@ -257,7 +257,7 @@ class _Http(_Patient, H11Protocol):
 
 
 class _WebSocket(_Patient, WebSocketsSansIOProtocol):
-    """uvicorn's, without an error in the log for what clients do."""
+    """uvicorn's, without an error in the log for what clients do, and with a close frame that arrives."""
 
     async def send(self, message: Any) -> None:
         await super().send(message)
@@ -270,7 +270,26 @@ class _WebSocket(_Patient, WebSocketsSansIOProtocol):
                 b"".join(self.frames).decode()
             except UnicodeDecodeError:
                 self.frames = []
-                self.conn.send_close(1007, "Text frames must be UTF-8.")
+                self.conn.fail(1007, "Text frames must be UTF-8.")
                 self.handle_parser_exception()
                 return
         super().send_receive_event_to_app()
+
+    def handle_parser_exception(self) -> None:
+        """Says why, ends the sending side, and reads to the client's end without keeping anything.
+
+        uvicorn closes at once. Whatever the client has still under way then makes the system reset the connection, and
+        a reset can overtake the close frame (RFC 6455 section 7.1.1; RFC 1122 section 4.2.2.13).
+        """
+        if self.close_sent:
+            return
+        self.close_sent = True
+        closing = self.conn.close_sent
+        assert closing is not None
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": closing.code, "reason": closing.reason})
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        self.transport.write_eof()
+        if self.read_paused:
+            self.read_paused = False
+            self.transport.resume_reading()
+        self.close_timer = self.loop.call_later(self.close_timeout, self.transport.close)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import socket
+import struct
+import time
 from typing import Any
 
 import pytest
@@ -37,6 +40,23 @@ def test_frames_that_close_the_socket(live: LiveServer, service: Service, frame:
         with contextlib.suppress(websockets.exceptions.ConnectionClosed):
             connection.send(frame)
         assert closing_code(connection) == code
+    wait_until_idle(service)
+
+
+def test_a_close_frame_arrives_at_a_client_that_is_still_sending(live: LiveServer, service: Service) -> None:
+    """The server reads on to the client's end: closing at once would reset the connection under its own last words."""
+    size = 2 * 2**20
+    with upgrade(live.port) as raw:
+        raw.sendall(b"\x81\xff" + struct.pack(">Q", size) + bytes(4))
+        for _ in range(8):
+            time.sleep(0.02)
+            raw.sendall(bytes(size // 8))
+        raw.shutdown(socket.SHUT_WR)
+        received = b""
+        while part := raw.recv(65536):
+            received += part
+    close = received[received.rindex(b"\x88") :]
+    assert struct.unpack(">H", close[2:4]) == (1009,)
     wait_until_idle(service)
 
 
