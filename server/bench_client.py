@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import httpx
+import aiohttp
 import orjson
 
 from paceline.engine.errors import PacelineError
@@ -100,35 +100,36 @@ class Client:
         address = Address.parse(url)
         self.root = address.api
         self._timeout = timeout
-        headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
-        self._http = httpx.AsyncClient(
-            headers=headers,
-            timeout=httpx.Timeout(None, connect=10.0),
-            limits=httpx.Limits(max_connections=None),
-            # A proxy from the environment cannot reach this machine's own addresses.
-            trust_env=not address.local,
-        )
+        self._headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
+        # A proxy from the environment cannot reach this machine's own addresses.
+        self._trust_env = not address.local
 
     async def __aenter__(self) -> Client:
+        self._http = aiohttp.ClientSession(
+            headers=self._headers,
+            timeout=aiohttp.ClientTimeout(total=None, connect=10.0),
+            connector=aiohttp.TCPConnector(limit=0),
+            trust_env=self._trust_env,
+        )
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._http.aclose()
+        await self._http.close()
 
     async def first_model(self) -> str:
         """The id of the first model the server lists; "default" where it lists none. Raises BenchError."""
         try:
-            async with asyncio.timeout(min(self._timeout, 30.0)):
-                response = await self._http.get(f"{self.root}/models")
-        except (httpx.HTTPError, TimeoutError) as error:
+            async with asyncio.timeout(min(self._timeout, 30.0)), self._http.get(f"{self.root}/models") as response:
+                status, body = response.status, await response.read()
+        except (aiohttp.ClientError, TimeoutError) as error:
             raise BenchError(
                 f"No server answers at {self.root} ({_reason(error)}); start one with `paceline serve` or correct the "
                 "address."
             ) from error
-        if response.status_code in (401, 403):
-            raise BenchError(f"{self.root} refuses the key ({response.status_code}); give its key with --api-key.")
+        if status in (401, 403):
+            raise BenchError(f"{self.root} refuses the key ({status}); give its key with --api-key.")
         try:
-            return str(response.json()["data"][0]["id"])
+            return str(orjson.loads(body)["data"][0]["id"])
         except (ValueError, LookupError, TypeError):
             return "default"
 
@@ -152,7 +153,7 @@ class Client:
                 await self._stream(body, reply, clock)
         except TimeoutError:
             reply.error = f"no end of the reply within {self._timeout:g} s"
-        except httpx.HTTPError as error:
+        except aiohttp.ClientError as error:
             reply.error = f"connection failed: {_reason(error)}"
         if reply.error is None and reply.end is None:
             reply.error = "the reply held no choice"
@@ -160,10 +161,9 @@ class Client:
 
     async def _stream(self, body: Mapping[str, Any], reply: Reply, clock: Callable[[], float]) -> None:
         started = clock()
-        request = self._http.stream(
-            "POST",
+        request = self._http.post(
             f"{self.root}/chat/completions",
-            content=orjson.dumps(body),
+            data=orjson.dumps(body),
             headers={"content-type": "application/json"},
         )
         parser = SSEParser()
@@ -171,10 +171,10 @@ class Client:
         last_text: float | None = None
         usage: Mapping[str, Any] | None = None
         async with request as response:
-            if response.status_code != 200:
-                reply.error = f"HTTP {response.status_code}: {_error_message(await response.aread())}"
+            if response.status != 200:
+                reply.error = f"HTTP {response.status}: {_error_message(await response.read())}"
                 return
-            async for data in response.aiter_bytes():
+            async for data in response.content.iter_any():
                 now = clock() - started
                 for event in parser.feed(data):
                     if event == b"[DONE]":
