@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from paceline.spec.drafters import Drafters
+from paceline.spec.merge import Guesses
 from paceline.spec.planner import Draft, Planner
-from paceline.spec.proposer import Ask, Proposal, Verdict
+from paceline.spec.proposer import Ask, Verdict
+from paceline.spec.stats import label
 from paceline.spec.tree import TokenTree
 
 from .acceptor import Acceptor, Outcome
@@ -93,7 +95,11 @@ class Engine:
         """The sequence is gone and its blocks are free when this returns; unknown ids are ignored."""
         if seq := self.scheduler.find(request_id):
             self.scheduler.retire(seq)
-            self._drafters.forget(seq.id)
+            self._forget(seq.id)
+
+    def _forget(self, seq_id: str) -> None:
+        self._drafters.forget(seq_id)
+        self._planner.forget(seq_id)
 
     def fail(self, message: str, post: Post) -> None:
         """A step broke: every sequence ends with an error, since what they share may be broken; the engine goes on."""
@@ -136,23 +142,29 @@ class Engine:
 
     def _draft(self, plan: Plan) -> list[Draft]:
         """A chain of known tokens for every row; for those with room for guesses, a tree below the last of them."""
-        drafts = [_known_chain(row) for row in plan.rows]
+        drafts = [self._known_chain(row) for row in plan.rows]
         guessing = [i for i, row in enumerate(plan.rows) if row.guesses > 0]
         if guessing:
-            rows = [plan.rows[i] for i in guessing]
-            trees = self._planner.drafts(
-                roots=[row.seq.tokens[-1] for row in rows],
-                proposals=self._proposals(rows),
-                budgets=[row.guesses for row in rows],
-                rows=plan.known,
-            )
-            for i, tree in zip(guessing, trees, strict=True):
-                drafts[i] = tree
+            asks = [_ask(plan.rows[i]) for i in guessing]
+            modes = [plan.rows[i].seq.request.speculation.mode for i in guessing]
+
+            def pays(drafter: str, cost_ms: float, asking: Sequence[int], guesses: Sequence[Guesses]) -> bool:
+                return self._planner.pays(drafter, cost_ms, asking, asks, guesses, plan.known)
+
+            guesses = self._drafters.propose(asks, modes, pays)
+            for i, draft in zip(guessing, self._planner.drafts(asks, guesses, plan.known), strict=True):
+                drafts[i] = draft
         return drafts
 
-    def _proposals(self, rows: list[Row]) -> list[Proposal]:
-        asks = [Ask(row.seq.id, row.seq.tokens, len(row.seq.request.prompt), row.guesses) for row in rows]
-        return self._drafters.propose(asks, [row.seq.request.speculation.mode for row in rows])
+    def _known_chain(self, row: Row) -> Draft:
+        """A tree of the known tokens the row computes and nothing else: a prefill chunk, or a plain step."""
+        seq = row.seq
+        tree = TokenTree.chain(tuple(seq.tokens[seq.num_computed : seq.num_computed + row.known]))
+        speculation = seq.request.speculation
+        if not seq.is_decoding:
+            return Draft(tree, "prefill")
+        allowed = speculation.max_nodes > 1 and self._drafters.drafts(speculation.mode)
+        return Draft(tree, "no room" if allowed else "off")
 
     def _commit(self, plan: Plan, outcomes: list[Outcome]) -> list[Move]:
         """Accepted tokens become part of their sequences; returns the slots to copy."""
@@ -173,9 +185,10 @@ class Engine:
                         tokens=outcome.tokens,
                         finish=outcome.finish,
                         logprobs=outcome.logprobs,
-                        drafted=len(draft.guesses),
+                        drafted=len(draft.picks),
                         accepted=accepted,
-                        source=draft.guesses[outcome.path[-1] - 1][0] if accepted else "",
+                        source=label(draft.guesses.votes[draft.picks[outcome.path[-1] - 1]]) if accepted else "",
+                        reason=draft.reason,
                         cached_tokens=row.seq.cached_tokens or 0,
                         queued_ms=row.seq.queued_ms,
                         step_ms=step_ms,
@@ -187,10 +200,11 @@ class Engine:
         verdicts = []
         telemetry = self.telemetry
         for row, draft, outcome in zip(plan.rows, drafts, outcomes, strict=True):
-            self._planner.observe(draft, outcome.path)
-            for node, (_, depth, _) in enumerate(draft.guesses, start=1):
-                telemetry.count_guess(depth, node in outcome.path)
+            self._planner.observe(draft, outcome.tokens)
+            for node, guess in enumerate(draft.picks, start=1):
+                telemetry.count_guess(draft.guesses.depths[guess], node in outcome.path)
             if outcome.tokens:
+                telemetry.count_reason(draft.reason)
                 verdicts.append(
                     Verdict(row.seq.id, outcome.path, outcome.tokens[-1], finished=outcome.finish is not None)
                 )
@@ -202,7 +216,7 @@ class Engine:
         self._drafters.observe(verdicts)
         for verdict in verdicts:
             if verdict.finished:
-                self._drafters.forget(verdict.seq_id)
+                self._forget(verdict.seq_id)
         telemetry.steps += 1
         telemetry.progress()
 
@@ -225,6 +239,7 @@ class Engine:
             preemptions=self.scheduler.preemptions,
             drafted_by_depth=tuple(telemetry.drafted),
             accepted_by_depth=tuple(telemetry.accepted),
+            trees_by_reason=tuple(telemetry.reasons.items()),
             step_ms=telemetry.step_ms,
             forward_ms=telemetry.forward_ms,
         )
@@ -234,7 +249,14 @@ class Engine:
         self.pages.check(self.scheduler)
 
 
-def _known_chain(row: Row) -> Draft:
-    """A tree of the known tokens the row computes and nothing else: a prefill chunk, or a plain step."""
-    start = row.seq.num_computed
-    return Draft(TokenTree.chain(tuple(row.seq.tokens[start : start + row.known])))
+def _ask(row: Row) -> Ask:
+    request = row.seq.request
+    return Ask(
+        seq_id=row.seq.id,
+        tokens=row.seq.tokens,
+        prompt_length=len(request.prompt),
+        max_guesses=row.guesses,
+        prediction=request.speculation.prediction,
+        reuse_key=request.speculation.reuse_key,
+        background=request.priority == "background",
+    )

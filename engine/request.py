@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
+from paceline.spec.planner import Reason
 from paceline.spec.tree import MAX_NODES
 
 from .errors import RequestError
@@ -97,6 +98,8 @@ class Speculation:
 
     mode: str = "auto"  # "auto", "none", or the name of one loaded drafter
     max_nodes: int = MAX_NODES  # verified rows per step, the root included; 1 is plain decoding
+    prediction: tuple[int, ...] = ()  # tokens the client expects as the reply, or as parts of it
+    reuse_key: str = ""  # the reply may be drafted from in later requests of the same key; "": kept for nobody
 
     def __post_init__(self) -> None:
         _require(
@@ -148,7 +151,8 @@ class Delta:
     logprobs: tuple[TokenLogprob, ...] | None = None  # one per token when asked for
     drafted: int = 0
     accepted: int = 0
-    source: str = ""  # the drafter whose guesses were accepted, "" when none was
+    source: str = ""  # the drafters whose guesses were accepted, joined by "+"; "" when none was
+    reason: Reason | None = None  # why this many nodes were verified
     cached_tokens: int = 0  # prompt tokens found in the prefix cache
     queued_ms: float = 0.0  # between submission and the first step the request had a part in
     step_ms: float = 0.0  # wall time of the step

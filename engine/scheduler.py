@@ -162,20 +162,31 @@ class Scheduler:
         self.preemptions += 1
 
     def _plan_guesses(self, plan: Plan, budget: int) -> None:
-        """Slots for guesses, from what nobody else needs: a guess never evicts or preempts. Rows share them evenly."""
+        """Slots for guesses, from what nobody else needs: a guess never evicts or preempts. Rows share them evenly,
+        save that background sequences get what the others leave, and nothing while anyone waits.
+        """
         guessing = [row for row in plan.rows if row.seq.is_decoding]
-        for waiting, row in zip(range(len(guessing), 0, -1), guessing, strict=True):
+        background = [row for row in guessing if row.seq.request.priority == "background"]
+        budget -= self._share([row for row in guessing if row.seq.request.priority != "background"], budget)
+        if not self.waiting:
+            self._share(background, budget)
+
+    def _share(self, rows: list[Row], budget: int) -> int:
+        """Returns the slots used."""
+        left = budget
+        for waiting, row in zip(range(len(rows), 0, -1), rows, strict=True):
             seq = row.seq
             # The last token of a reply needs no guess, and none may stand past the context.
-            left = min(
+            most = min(
                 seq.request.sampling.max_tokens - seq.output_count - 1,
                 self._context_length - len(seq.tokens) - 1,
                 self._guess_limit(seq.request),
-                budget // waiting,
+                left // waiting,
             )
-            if left > 0:
-                row.guesses = self.pages.spare_room(seq, row.known + left) - row.known
-                budget -= row.guesses
+            if most > 0:
+                row.guesses = self.pages.spare_room(seq, row.known + most) - row.known
+                left -= row.guesses
+        return budget - left
 
     def retire(self, seq: Sequence) -> None:
         """The sequence has ended, however it did: its blocks are given back now."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from typing import get_args
+
+from paceline.spec.planner import Reason
 
 _STUCK_AFTER_S = 60.0  # far above any step; a healthy engine with work steps many times in this time
 _DEEPEST = 16  # guesses deeper than this are counted with the last
@@ -28,6 +31,7 @@ class EngineStats:
     preemptions: int
     drafted_by_depth: tuple[int, ...]
     accepted_by_depth: tuple[int, ...]
+    trees_by_reason: tuple[tuple[Reason, int], ...]  # why they had the size they had; those that gave tokens
     step_ms: float  # wall time of all steps together
     forward_ms: float  # of which inside the model's pass
 
@@ -43,6 +47,12 @@ class Telemetry:
     last_progress: float = field(default_factory=time.monotonic)
     drafted: list[int] = field(default_factory=lambda: [0] * _DEEPEST)
     accepted: list[int] = field(default_factory=lambda: [0] * _DEEPEST)
+
+    reasons: dict[Reason, int] = field(default_factory=lambda: dict.fromkeys(get_args(Reason), 0))
+
+    def count_reason(self, reason: Reason) -> None:
+        """A tree gave tokens; `reason` says why it had as many nodes as it had."""
+        self.reasons[reason] += 1
 
     def count_guess(self, depth: int, accepted: bool) -> None:
         """depth: 1 for a guess right below the pending token."""

@@ -1,25 +1,34 @@
-"""All drafters of a process behind one face: each request names the one it wants, or leaves the choice to us."""
+"""All drafters of a process behind one face: each request names the one it wants, or takes what all of them find."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from .merge import NO_GUESSES, Guesses, merge
 from .nothing import Nothing
 from .proposer import Ask, Proposal, Proposer, Verdict
 
 AUTO = "auto"
 
+Pays = Callable[[str, float, Sequence[int], Sequence[Guesses]], bool]
+"""(drafter, its cost in ms, the asks it would answer, what all asks have so far) -> whether to ask it."""
+
 
 class Drafters:
-    """Routes each ask to the drafter its request named. `auto` stands for the first one given.
+    """Routes each ask to the drafter its request named; `auto` stands for all of them together.
 
     Raises KeyError for a mode that is neither "auto", "none" nor a loaded drafter.
     """
 
     def __init__(self, proposers: Sequence[Proposer] = ()) -> None:
-        loaded: list[Proposer] = [*proposers, Nothing()]
-        self._by_mode: dict[str, Proposer] = {AUTO: loaded[0]} | {proposer.name: proposer for proposer in loaded}
-        self._loaded = loaded
+        nothing = Nothing()
+        guessing = tuple(proposer for proposer in proposers if proposer.name != nothing.name)
+        self._loaded = guessing
+        self._by_mode: dict[str, tuple[Proposer, ...]] = {
+            AUTO: guessing,
+            **{proposer.name: (proposer,) for proposer in guessing},
+            nothing.name: (),
+        }
 
     @property
     def modes(self) -> tuple[str, ...]:
@@ -28,16 +37,29 @@ class Drafters:
 
     def drafts(self, mode: str) -> bool:
         """Whether this mode ever guesses."""
-        return not isinstance(self._by_mode[mode], Nothing)
+        return bool(self._by_mode[mode])
 
-    def propose(self, asks: Sequence[Ask], modes: Sequence[str]) -> list[Proposal]:
-        """One proposal per ask, in order; each drafter is called once, with all of its asks."""
-        proposals: dict[int, Proposal] = {}
+    def propose(self, asks: Sequence[Ask], modes: Sequence[str], pays: Pays) -> list[Guesses]:
+        """What the asks' drafters guess, in their order. Each drafter is called once at most, with all of its asks: the
+        free ones first, then, knowing what these found, those that cost time, the cheapest first, if it pays.
+        """
+        wanted = [self._by_mode[mode] for mode in modes]
+        proposals: list[list[Proposal]] = [[] for _ in asks]
+        guesses = [NO_GUESSES] * len(asks)
+        waiting: list[tuple[float, Proposer, list[int]]] = []
         for proposer in self._loaded:
-            mine = [i for i, mode in enumerate(modes) if self._by_mode[mode] is proposer]
+            mine = [i for i, drafters in enumerate(wanted) if proposer in drafters]
             if mine:
-                proposals.update(zip(mine, proposer.propose([asks[i] for i in mine]), strict=True))
-        return [proposals[i] for i in range(len(asks))]
+                waiting.append((proposer.cost_ms([asks[i] for i in mine]), proposer, mine))
+        waiting.sort(key=lambda entry: entry[0])
+        for place, (cost_ms, proposer, mine) in enumerate(waiting):
+            if cost_ms > 0 and not pays(proposer.name, cost_ms, mine, guesses):
+                continue
+            for i, proposal in zip(mine, proposer.propose([asks[i] for i in mine]), strict=True):
+                proposals[i].append(proposal)
+            if cost_ms > 0 or place + 1 == len(waiting) or waiting[place + 1][0] > 0:
+                guesses = [merge(found) for found in proposals]
+        return guesses
 
     def observe(self, verdicts: Sequence[Verdict]) -> None:
         for proposer in self._loaded:

@@ -76,6 +76,9 @@ class NGram:
     def __init__(self) -> None:
         self._indexes: dict[str, _Index] = {}
 
+    def cost_ms(self, asks: Sequence[Ask]) -> float:
+        return 0.0
+
     def propose(self, asks: Sequence[Ask]) -> list[Proposal]:
         return [self._propose_one(ask) for ask in asks]
 

@@ -11,6 +11,9 @@ class Nothing:
     name = "none"
     needs_hidden = False
 
+    def cost_ms(self, asks: Sequence[Ask]) -> float:
+        return 0.0
+
     def propose(self, asks: Sequence[Ask]) -> list[Proposal]:
         return [Proposal(self.name)] * len(asks)
 

@@ -2,34 +2,53 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from .cost import CostCurve
-from .proposer import Proposal
+from .gain import Gain
+from .merge import NO_GUESSES, Guesses
+from .proposer import Ask
 from .stats import Acceptance
 from .tree import TokenTree
+
+Reason = Literal["prefill", "off", "no room", "no guesses", "not worth it", "budget", "best"]
+"""Why a tree has the size it has. prefill, off, no room: nobody was asked. budget: the sequence may have no more.
+best: another node would lower the rate, or there is none."""
+
+_Choice = tuple[float, int, int]  # -(likelihood that the guess and all its ancestors are right), sequence, guess
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A tree ready to be verified, and who guessed what with which confidence.
+    """A tree ready to be verified, and what it was picked from.
 
-    guesses: [n - 1] (source, depth, estimate) of node i + 1, for learning from the verdict.
+    picks: [n - 1] node i + 1 is guess picks[i] of `guesses`.
     """
 
     tree: TokenTree
-    guesses: tuple[tuple[str, int, float], ...] = ()
+    reason: Reason
+    seq_id: str = ""
+    guesses: Guesses = NO_GUESSES
+    picks: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    """One guess of one sequence as the planner sees it."""
+@dataclass(slots=True)
+class _Plan:
+    """What one step would verify, and the rate that promises."""
 
-    sequence: int
-    guess: int
-    likelihood: float  # that it and all its ancestors are right
+    picks: list[list[int]]  # by sequence, likeliest first
+    expected: list[float]  # by sequence: accepted guesses
+    ms: float
+
+    @property
+    def tokens(self) -> float:
+        return len(self.picks) + sum(self.expected)
+
+    @property
+    def rate(self) -> float:
+        return self.tokens / self.ms
 
 
 class Planner:
@@ -38,82 +57,147 @@ class Planner:
     def __init__(self, cost: CostCurve, acceptance: Acceptance | None = None) -> None:
         self._cost = cost
         self._acceptance = acceptance or Acceptance()
+        self._gain = Gain()
+        self._before: dict[str, _Plan] = {}  # drafters asked for the coming step -> the plan without them
 
-    def drafts(
-        self, roots: Sequence[int], proposals: Sequence[Proposal], budgets: Sequence[int], rows: int
-    ) -> list[Draft]:
-        """Trees that maximise (sequences + accepted guesses) / cost(rows).
+    def pays(
+        self,
+        drafter: str,
+        cost_ms: float,
+        asking: Sequence[int],
+        asks: Sequence[Ask],
+        guesses: Sequence[Guesses],
+        rows: int,
+    ) -> bool:
+        """Whether the guesses a drafter would add are worth the time it takes; if so it must be asked.
 
-        roots: pending token of each decoding sequence. budgets: most guesses of each, 0 … 63. rows: what the step
-        computes anyway, the roots included.
+        asking: those of the asks it would answer. guesses: what the asks have so far. rows: what the step computes
+        anyway, the roots included.
         """
-        depths = [_depths(proposal) for proposal in proposals]
-        ranked = self._ranked(proposals, depths, budgets)
-        count = self._best_count([choice.likelihood for choice in ranked], len(roots), rows)
-        chosen: list[list[int]] = [[] for _ in roots]
-        for choice in ranked[:count]:
-            chosen[choice.sequence].append(choice.guess)
-        return [_draft(*parts) for parts in zip(roots, proposals, depths, chosen, strict=True)]
+        plan = self._plan(asks, guesses, rows)
+        sequences = [(asks[i].seq_id, plan.expected[i]) for i in asking]
+        pays = self._gain.pays(drafter, cost_ms, sequences, plan.rate, plan.ms)
+        if pays:
+            self._before[drafter] = plan
+        return pays
 
-    def _ranked(
-        self, proposals: Sequence[Proposal], depths: Sequence[Sequence[int]], budgets: Sequence[int]
-    ) -> list[_Choice]:
-        """All guesses within their sequence's budget, likeliest first, parents before children."""
-        everything: list[list[_Choice]] = []
-        for sequence, (proposal, depth, budget) in enumerate(zip(proposals, depths, budgets, strict=True)):
-            likely: list[float] = []
-            for guess, (parent, estimate) in enumerate(zip(proposal.parents, proposal.probabilities, strict=True)):
-                p = self._acceptance.probability(proposal.source, depth[guess], estimate)
-                likely.append(p if parent < 0 else p * likely[parent])
-            choices = [_Choice(sequence, guess, value) for guess, value in enumerate(likely)]
-            # A child is never likelier than its parent and the sort is stable, so parents stay first.
-            choices.sort(key=lambda choice: -choice.likelihood)
-            everything.append(choices[:budget])
-        return list(heapq.merge(*everything, key=lambda choice: -choice.likelihood))
+    def drafts(self, asks: Sequence[Ask], guesses: Sequence[Guesses], rows: int) -> list[Draft]:
+        """Trees that maximise (sequences + accepted guesses) / cost(rows). rows: what the step computes anyway."""
+        plan = self._plan(asks, guesses, rows)
+        for drafter, before in self._before.items():
+            self._learn_gain(drafter, asks, before, plan)
+        self._before.clear()
+        return [
+            _draft(ask, mine, picks, _reason(ask, mine, picks))
+            for ask, mine, picks in zip(asks, guesses, plan.picks, strict=True)
+        ]
 
-    def _best_count(self, likelihoods: Sequence[float], sequences: int, rows: int) -> int:
-        """How many of the guesses, likeliest first, give the highest rate; looking past bumps of the cost curve."""
-        tokens = float(sequences)
-        best, best_rate = 0, tokens / self._cost.cost(rows) if rows else 0.0
-        for count, likelihood in enumerate(likelihoods, start=1):
-            tokens += likelihood
+    def _plan(self, asks: Sequence[Ask], guesses: Sequence[Guesses], rows: int) -> _Plan:
+        """Background sequences choose among what is left when all others have chosen."""
+        plan = _Plan([[] for _ in asks], [0.0] * len(asks), self._cost.cost(max(rows, 1)))
+        for background in (False, True):
+            ranked: list[_Choice] = []
+            for sequence, (ask, mine) in enumerate(zip(asks, guesses, strict=True)):
+                if len(mine) and ask.background == background:
+                    ranked += self._ranked(sequence, ask, mine)
+            ranked.sort()  # a child is never likelier than its parent and numbered after it, so parents stay first
+            rows = self._take_best(plan, ranked, rows)
+        return plan
+
+    def _ranked(self, sequence: int, ask: Ask, guesses: Guesses) -> list[_Choice]:
+        """The guesses of one sequence that its budget holds, likeliest first."""
+        probability = self._acceptance.probability
+        ranked: list[_Choice] = []
+        likely: list[float] = []
+        for guess, (parent, depth, votes) in enumerate(
+            zip(guesses.parents, guesses.depths, guesses.votes, strict=True)
+        ):
+            p = probability(ask.seq_id, depth, votes)
+            likely.append(p if parent < 0 else p * likely[parent])
+            ranked.append((-likely[guess], sequence, guess))
+        ranked.sort()
+        return ranked[: ask.max_guesses]
+
+    def _take_best(self, plan: _Plan, ranked: Sequence[_Choice], rows: int) -> int:
+        """Add as many choices, likeliest first, as give the highest rate, looking past bumps of the cost curve.
+
+        Returns the rows the step then has.
+        """
+        tokens = plan.tokens
+        best, best_rate = 0, tokens / plan.ms
+        for count, (negative, _, _) in enumerate(ranked, start=1):
+            tokens -= negative
             rate = tokens / self._cost.cost(rows + count)
             if rate > best_rate:
                 best, best_rate = count, rate
-        return best
+        for negative, sequence, guess in ranked[:best]:
+            plan.picks[sequence].append(guess)
+            plan.expected[sequence] -= negative
+        if best:
+            plan.ms = self._cost.cost(rows + best)
+        return rows + best
+
+    def _learn_gain(self, drafter: str, asks: Sequence[Ask], before: _Plan, after: _Plan) -> None:
+        """What the drafter added, in tokens, less what its rows could have made at the rate without it."""
+        more = [max(new - old, 0.0) for new, old in zip(after.expected, before.expected, strict=True)]
+        net = after.tokens - before.rate * after.ms
+        share = max(net, 0.0) / sum(more) if any(more) else 0.0
+        for ask, without, gained in zip(asks, before.expected, more, strict=True):
+            self._gain.observe(drafter, ask.seq_id, without, gained * share)
 
     def observe_step(self, rows: int, ms: float) -> None:
         """A step with this many rows took so long."""
         self._cost.correct(rows, ms)
 
-    def observe(self, draft: Draft, path: Sequence[int]) -> None:
-        """Learn from a verdict: every guess whose parent was accepted was put to the test."""
-        accepted = set(path)
-        for node, (source, depth, estimate) in enumerate(draft.guesses, start=1):
-            if draft.tree.parents[node] in accepted:
-                self._acceptance.observe(source, depth, estimate, node in accepted)
+    def observe(self, draft: Draft, tokens: Sequence[int]) -> None:
+        """Learn from the tokens that came: they judge every guess on their way, verified or not.
+
+        So a drafter whose guesses are not worth a row is still watched, at no cost, and can recover.
+        """
+        guesses = draft.guesses
+        if not len(guesses):
+            return
+        below: dict[int, list[int]] = {}
+        for guess, parent in enumerate(guesses.parents):
+            below.setdefault(parent, []).append(guess)
+        at = -1
+        for depth, token in enumerate(tokens, start=1):
+            right = -1
+            for guess in below.get(at, ()):
+                accepted = guesses.tokens[guess] == token
+                self._acceptance.observe(draft.seq_id, depth, guesses.votes[guess], accepted)
+                right = guess if accepted else right
+            if right < 0:
+                return
+            at = right
+
+    def forget(self, seq_id: str) -> None:
+        """The sequence is gone."""
+        self._acceptance.forget(seq_id)
+        self._gain.forget(seq_id)
 
 
-def _depths(proposal: Proposal) -> list[int]:
-    depths: list[int] = []
-    for parent in proposal.parents:
-        depths.append(1 if parent < 0 else depths[parent] + 1)
-    return depths
+def _reason(ask: Ask, guesses: Guesses, picks: Sequence[int]) -> Reason:
+    if not len(guesses):
+        return "no guesses"
+    if not picks:
+        return "not worth it"
+    return "budget" if len(picks) == ask.max_guesses < len(guesses) else "best"
 
 
-def _draft(root: int, proposal: Proposal, depths: Sequence[int], picks: Sequence[int]) -> Draft:
+def _draft(ask: Ask, guesses: Guesses, picks: Sequence[int], reason: Reason) -> Draft:
     """Lay the picks, given likeliest first, out depth first: the likeliest path then needs no moving."""
     children: dict[int, list[int]] = {}
     for guess in picks:
-        children.setdefault(proposal.parents[guess], []).append(guess)
-    tokens, parents, guesses = [root], [-1], []
+        children.setdefault(guesses.parents[guess], []).append(guess)
+    tokens, parents, laid = [ask.tokens[-1]], [-1], []
     node_of = {-1: 0}
     stack = children.get(-1, [])[::-1]  # picks come likeliest first, and a stack gives the last one first
     while stack:
         guess = stack.pop()
         node_of[guess] = len(tokens)
-        tokens.append(proposal.tokens[guess])
-        parents.append(node_of[proposal.parents[guess]])
-        guesses.append((proposal.source, depths[guess], proposal.probabilities[guess]))
+        tokens.append(guesses.tokens[guess])
+        parents.append(node_of[guesses.parents[guess]])
+        laid.append(guess)
         stack += children.get(guess, [])[::-1]
-    return Draft(TokenTree(tuple(tokens), tuple(parents)), tuple(guesses))
+    return Draft(TokenTree(tuple(tokens), tuple(parents)), reason, ask.seq_id, guesses, tuple(laid))

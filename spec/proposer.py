@@ -1,4 +1,4 @@
-"""What a drafter is: three methods. It never touches the engine, and needs to give no distribution."""
+"""What a drafter is: a few methods. It never touches the engine, and needs to give no distribution."""
 
 from __future__ import annotations
 
@@ -13,12 +13,17 @@ class Ask:
 
     tokens: the prompt and what is committed, the pending token last; read only, it grows after the call.
     max_guesses: a proposal has at most this many. `prompt_length` of the tokens are the prompt.
+    prediction: output the client expects, as far as it said so. reuse_key: replies made under the same key may be
+    drafted from, "" for none; two keys never share anything. background: it speculates with what the others leave.
     """
 
     seq_id: str
     tokens: Sequence[int]
     prompt_length: int
     max_guesses: int
+    prediction: Sequence[int] = ()
+    reuse_key: str = ""
+    background: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +59,15 @@ class Proposer(Protocol):
     name: str
     needs_hidden: bool  # whether it drafts from the model's hidden states
 
+    def cost_ms(self, asks: Sequence[Ask]) -> float:
+        """Milliseconds `propose` takes for these, as measured lately; 0 for a drafter that is always worth asking."""
+        ...
+
     def propose(self, asks: Sequence[Ask]) -> list[Proposal]:
-        """One proposal per ask; an empty one is an ordinary answer."""
+        """One proposal per ask; an empty one is an ordinary answer.
+
+        Not called in every step: a drafter that costs time is asked when that pays, and has to catch up then.
+        """
         ...
 
     def observe(self, verdicts: Sequence[Verdict]) -> None:

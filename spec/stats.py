@@ -1,35 +1,125 @@
-"""How often guesses are right: a drafter's own estimate, corrected by what the walk accepted lately."""
+"""How often guesses are right: a drafter's own estimate, corrected by what became of such guesses lately.
+
+Three corrections are multiplied, each learnt on top of the ones before: of the drafter as a whole, of its guesses of
+one depth, rank and confidence, and of this sequence. A correction starts at 1 and moves as evidence comes in, so the
+sequence leans on what all sequences share, and that leans on the drafter's estimate.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Iterable
+from typing import TypeVar
 
-_PRIOR = 8.0  # the drafter's estimate weighs as much as this many observations
-_DECAY = 0.995  # per observation of a cell: what happened some 200 guesses ago has faded
+from .merge import Vote
+
 _BINS = 10  # of the estimate
-_DEEPEST = 4  # guesses deeper than this share a cell
+_DEEPEST = 4  # guesses deeper than this share a correction
+_LAST_RANK = 2  # so do siblings after the third
+
+# Weight of "the estimate is right", in hits expected, and what is left of an observation after the next one.
+_SHARED = (4.0, 0.995)
+_OWN = (2.0, 0.98)
+
+_CERTAIN = 0.999  # nothing is
+
+
+class Ratio:
+    """Seen over expected, shrunk towards 1 while little is known; old observations fade.
+
+    prior: as much as was expected before anything was seen, and came. decay: per observation.
+    """
+
+    __slots__ = ("_decay", "_expected", "_prior", "_seen", "value")
+
+    def __init__(self, prior: float, decay: float) -> None:
+        self._prior, self._decay = prior, decay
+        self._seen = self._expected = 0.0
+        self.value = 1.0
+
+    def add(self, seen: float, expected: float) -> None:
+        self._seen = self._seen * self._decay + seen
+        self._expected = self._expected * self._decay + expected
+        self.value = (self._prior + self._seen) / (self._prior + self._expected)
+
+
+_Key = TypeVar("_Key")
+_Cell = tuple[str, int, int, int]  # source, depth, rank, bin of the estimate
 
 
 class Acceptance:
-    """Calibrated acceptance by drafter, depth and the drafter's own estimate."""
+    """Calibrated acceptance, learnt online, of each drafter and of each set of drafters that agree."""
 
     def __init__(self) -> None:
-        self._cells: defaultdict[tuple[str, int, int], list[float]] = defaultdict(lambda: [0.0, 0.0])
+        self._sources: dict[str, Ratio] = {}
+        self._cells: dict[_Cell, Ratio] = {}
+        self._own: dict[str, dict[str, Ratio]] = {}
 
-    @staticmethod
-    def _key(source: str, depth: int, estimate: float) -> tuple[str, int, int]:
-        return source, min(depth, _DEEPEST), min(int(estimate * _BINS), _BINS - 1)
+    def probability(self, seq_id: str, depth: int, votes: tuple[Vote, ...]) -> float:
+        """How often such a guess is right, given that its parent is. depth: 1 for a guess right below the root.
 
-    def probability(self, source: str, depth: int, estimate: float) -> float:
-        """How often such a guess is right, given that its parent is. depth: 1 for a guess right below the root."""
-        cell = self._cells.get(self._key(source, depth, estimate))
-        if cell is None:
-            return estimate
-        hits, trials = cell
-        return (estimate * _PRIOR + hits) / (_PRIOR + trials)
+        Drafters that agree are taken for independent at first, 1 - prod(1 - p); how often they are right together is
+        then learnt under their joint name, as if it were a drafter's.
+        """
+        if len(votes) == 1:
+            return self._corrected(seq_id, depth, votes[0])
+        return self._corrected(seq_id, depth, self._joint(seq_id, depth, votes))
 
-    def observe(self, source: str, depth: int, estimate: float, accepted: bool) -> None:
-        """One guess whose parent was accepted was verified."""
-        cell = self._cells[self._key(source, depth, estimate)]
-        cell[0] = cell[0] * _DECAY + accepted
-        cell[1] = cell[1] * _DECAY + 1
+    def observe(self, seq_id: str, depth: int, votes: tuple[Vote, ...], accepted: bool) -> None:
+        """What became of one guess whose parent was right."""
+        if len(votes) > 1:
+            self._learn(seq_id, depth, self._joint(seq_id, depth, votes), accepted)
+        for vote in votes:
+            self._learn(seq_id, depth, vote, accepted)
+
+    def forget(self, seq_id: str) -> None:
+        """The sequence is gone; what it taught about the drafters stays."""
+        self._own.pop(seq_id, None)
+
+    def _joint(self, seq_id: str, depth: int, votes: tuple[Vote, ...]) -> Vote:
+        doubt = 1.0
+        for vote in votes:
+            doubt *= 1.0 - self._corrected(seq_id, depth, vote)
+        return Vote(label(votes), min(vote.rank for vote in votes), 1.0 - doubt)
+
+    def _corrected(self, seq_id: str, depth: int, vote: Vote) -> float:
+        p = vote.estimate
+        if (source := self._sources.get(vote.source)) is None:
+            return min(p, _CERTAIN)
+        p = min(p * source.value, _CERTAIN)
+        if (cell := self._cells.get(_cell(depth, vote))) is not None:
+            p = min(p * cell.value, _CERTAIN)
+        own = self._own.get(seq_id)
+        if own is not None and (ratio := own.get(vote.source)) is not None:
+            p = min(p * ratio.value, _CERTAIN)
+        return p
+
+    def _learn(self, seq_id: str, depth: int, vote: Vote, accepted: bool) -> None:
+        p = min(vote.estimate, _CERTAIN)
+        for ratio in self._ratios(seq_id, depth, vote):
+            corrected = min(p * ratio.value, _CERTAIN)
+            ratio.add(accepted, p)
+            p = corrected
+
+    def _ratios(self, seq_id: str, depth: int, vote: Vote) -> Iterable[Ratio]:
+        own = self._own.setdefault(seq_id, {})
+        return (
+            _of(self._sources, vote.source, _SHARED),
+            _of(self._cells, _cell(depth, vote), _SHARED),
+            _of(own, vote.source, _OWN),
+        )
+
+
+def label(votes: Iterable[Vote]) -> str:
+    """The drafters behind a guess, as in "ngram+suffix"."""
+    return "+".join(vote.source for vote in votes)
+
+
+def _cell(depth: int, vote: Vote) -> _Cell:
+    return vote.source, min(depth, _DEEPEST), min(vote.rank, _LAST_RANK), min(int(vote.estimate * _BINS), _BINS - 1)
+
+
+def _of(ratios: dict[_Key, Ratio], key: _Key, shape: tuple[float, float]) -> Ratio:
+    ratio = ratios.get(key)
+    if ratio is None:
+        ratio = ratios[key] = Ratio(*shape)
+    return ratio

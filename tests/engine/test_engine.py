@@ -33,6 +33,9 @@ class Diary:
         self._vocab_size = vocab_size
         self._pick = random.Random(5)
 
+    def cost_ms(self, asks: Sequence[Ask]) -> float:
+        return 0.0
+
     def propose(self, asks: Sequence[Ask]) -> list[Proposal]:
         self.events += [("ask", ask.seq_id) for ask in asks]
         return [self._tree(ask.max_guesses) for ask in asks]

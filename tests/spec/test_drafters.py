@@ -5,7 +5,9 @@ from collections.abc import Sequence
 import pytest
 
 from paceline.spec.drafters import AUTO, Drafters
+from paceline.spec.merge import NO_GUESSES, Guesses
 from paceline.spec.ngram import NGram
+from paceline.spec.nothing import Nothing
 from paceline.spec.proposer import Ask, Proposal, Verdict
 
 
@@ -14,11 +16,14 @@ class Recorder:
 
     needs_hidden = False
 
-    def __init__(self, name: str, mark: int) -> None:
-        self.name, self.mark = name, mark
+    def __init__(self, name: str, mark: int, ms: float = 0.0) -> None:
+        self.name, self.mark, self.ms = name, mark, ms
         self.calls: list[list[str]] = []
         self.observed: list[str] = []
         self.forgotten: list[str] = []
+
+    def cost_ms(self, asks: Sequence[Ask]) -> float:
+        return self.ms * len(asks)
 
     def propose(self, asks: Sequence[Ask]) -> list[Proposal]:
         self.calls.append([ask.seq_id for ask in asks])
@@ -31,27 +36,59 @@ class Recorder:
         self.forgotten.append(seq_id)
 
 
+class Purse:
+    """Says yes or no to whoever costs time, and keeps what it was asked."""
+
+    def __init__(self, *refused: str) -> None:
+        self.refused = refused
+        self.asked: list[tuple[str, float, list[int], list[int]]] = []
+
+    def __call__(self, drafter: str, cost_ms: float, asking: Sequence[int], guesses: Sequence[Guesses]) -> bool:
+        self.asked.append((drafter, cost_ms, list(asking), [len(each) for each in guesses]))
+        return drafter not in self.refused
+
+
 def asks(count: int) -> list[Ask]:
     return [Ask(f"s{i}", [7] * i, 0, 4) for i in range(count)]
 
 
-def test_each_ask_goes_to_its_drafter_and_answers_keep_their_order() -> None:
+def sources(guesses: Guesses) -> list[str]:
+    return [vote.source for votes in guesses.votes for vote in votes]
+
+
+def test_each_ask_goes_to_the_drafter_it_names_and_auto_to_all() -> None:
     first, second = Recorder("first", 100), Recorder("second", 200)
     drafters = Drafters([first, second])
-    proposals = drafters.propose(asks(5), ["second", AUTO, "none", "first", "second"])
-    assert [proposal.source for proposal in proposals] == ["second", "first", "none", "first", "second"]
-    assert [proposal.tokens for proposal in proposals] == [(200,), (101,), (), (103,), (204,)]
+    guesses = drafters.propose(asks(5), ["second", AUTO, "none", "first", "second"], Purse())
+    assert [each.tokens for each in guesses] == [(200,), (101, 201), (), (103,), (204,)]
+    assert [sources(each) for each in guesses] == [["second"], ["first", "second"], [], ["first"], ["second"]]
     assert first.calls == [["s1", "s3"]]  # one call each, with all of its asks
-    assert second.calls == [["s0", "s4"]]
+    assert second.calls == [["s0", "s1", "s4"]]
+
+
+def test_what_drafters_agree_on_is_guessed_once() -> None:
+    drafters = Drafters([Recorder("first", 100), Recorder("second", 100)])
+    (guesses,) = drafters.propose(asks(1), [AUTO], Purse())
+    assert guesses.tokens == (100,)
+    assert sources(guesses) == ["first", "second"]
 
 
 def test_drafter_without_asks_is_not_called() -> None:
     first, second = Recorder("first", 100), Recorder("second", 200)
     drafters = Drafters([first, second])
-    drafters.propose(asks(2), ["second", "none"])
-    assert drafters.propose([], []) == []
+    drafters.propose(asks(2), ["second", "none"], Purse())
+    assert drafters.propose([], [], Purse()) == []
     assert first.calls == []
     assert len(second.calls) == 1
+
+
+def test_those_that_cost_time_come_last_the_cheapest_first_and_only_if_they_pay() -> None:
+    dear, free, cheap = Recorder("dear", 100, 3.0), Recorder("free", 200), Recorder("cheap", 300, 1.0)
+    drafters, purse = Drafters([dear, free, cheap]), Purse("dear")
+    guesses = drafters.propose(asks(3), [AUTO, "dear", "free"], purse)
+    assert [each.tokens for each in guesses] == [(200, 300), (), (202,)]
+    assert purse.asked == [("cheap", 1.0, [0], [1, 0, 1]), ("dear", 6.0, [0, 1], [2, 0, 1])]
+    assert dear.calls == []
 
 
 def test_all_drafters_hear_of_verdicts_and_ends() -> None:
@@ -67,12 +104,12 @@ def test_all_drafters_hear_of_verdicts_and_ends() -> None:
 
 def test_modes_name_what_is_loaded() -> None:
     loaded = Drafters([NGram()])
-    assert set(loaded.modes) == {"auto", "ngram", "none"}
+    assert loaded.modes == ("auto", "ngram", "none")
     assert [loaded.drafts(mode) for mode in ("auto", "ngram", "none")] == [True, True, False]
-    bare = Drafters()
-    assert set(bare.modes) == {"auto", "none"}
-    assert not bare.drafts(AUTO)
-    assert bare.propose(asks(2), [AUTO, "none"]) == [Proposal("none")] * 2
+    for bare in (Drafters(), Drafters([Nothing()])):
+        assert bare.modes == ("auto", "none")
+        assert not bare.drafts(AUTO)
+        assert bare.propose(asks(2), [AUTO, "none"], Purse()) == [NO_GUESSES] * 2
 
 
 @pytest.mark.parametrize("mode", ["medusa", "", "AUTO"])
@@ -81,4 +118,4 @@ def test_unknown_mode_is_an_error(mode: str) -> None:
     with pytest.raises(KeyError):
         drafters.drafts(mode)
     with pytest.raises(KeyError):
-        drafters.propose(asks(1), [mode])
+        drafters.propose(asks(1), [mode], Purse())

@@ -1,21 +1,23 @@
 from __future__ import annotations
 
-import math
+import random
 from collections.abc import Iterator, Sequence
 from itertools import product
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paceline.spec.cost import CostCurve
+from paceline.spec.merge import NO_GUESSES, Vote, merge
 from paceline.spec.planner import Draft, Planner
-from paceline.spec.proposer import Proposal
+from paceline.spec.proposer import Ask, Proposal
 from paceline.spec.stats import Acceptance
 from paceline.spec.tree import MAX_NODES
 
 FLAT = CostCurve({1000: 1.0})  # any step costs the same
 PROPORTIONAL = CostCurve({1: 1.0})
-PROBABILITIES = st.floats(0.01, 1.0)
+PROBABILITIES = st.floats(0.01, 0.99)
 
 
 @st.composite
@@ -45,6 +47,21 @@ def subtrees(proposal: Proposal, budget: int) -> Iterator[tuple[int, ...]]:
             yield picks
 
 
+def drafts(
+    planner: Planner,
+    given_: Sequence[Proposal],
+    budgets: Sequence[int] | None = None,
+    rows: int | None = None,
+    background: Sequence[int] = (),
+) -> list[Draft]:
+    """Sequence i, with pending token 100 + i and all the budget unless said otherwise, was proposed given_[i]."""
+    asks = [
+        Ask(f"s{i}", [100 + i], 1, MAX_NODES - 1 if budgets is None else budgets[i], background=i in background)
+        for i in range(len(given_))
+    ]
+    return planner.drafts(asks, [merge([proposal]) for proposal in given_], len(given_) if rows is None else rows)
+
+
 def guesses_in(draft: Draft) -> list[int]:
     return list(draft.tree.tokens[1:])
 
@@ -66,30 +83,31 @@ def test_rate_is_the_best_of_all_choices(
     """Curves of any shape, so that a dear guess may be followed by cheap ones."""
     cost, given_ = CostCurve(points), [proposal for proposal, _ in asked]
     rows = len(asked) + prefill
-    drafts = Planner(cost).drafts([100, 200][: len(asked)], given_, [budget for _, budget in asked], rows)
+    planned = drafts(Planner(cost), given_, [budget for _, budget in asked], rows)
     best = max(rate(cost, rows, given_, picks) for picks in product(*(subtrees(p, budget) for p, budget in asked)))
-    assert rate(cost, rows, given_, [guesses_in(draft) for draft in drafts]) >= best * (1 - 1e-9)
+    assert rate(cost, rows, given_, [guesses_in(draft) for draft in planned]) >= best * (1 - 1e-9)
 
 
 @given(st.lists(st.tuples(proposals(most=30), st.integers(0, MAX_NODES - 1)), max_size=4))
 def test_drafts_are_subtrees_of_what_was_proposed(asked: list[tuple[Proposal, int]]) -> None:
-    roots = [1000 + i for i in range(len(asked))]
-    drafts = Planner(FLAT).drafts(roots, [p for p, _ in asked], [budget for _, budget in asked], rows=len(asked))
-    assert [draft.tree.tokens[0] for draft in drafts] == roots
-    for draft, (proposal, budget) in zip(drafts, asked, strict=True):
+    planned = drafts(Planner(FLAT), [p for p, _ in asked], [budget for _, budget in asked])
+    for i, (draft, (proposal, budget)) in enumerate(zip(planned, asked, strict=True)):
+        assert (draft.seq_id, draft.tree.tokens[0]) == (f"s{i}", 100 + i)
         picks = guesses_in(draft)
         assert len(picks) == len(set(picks)) == min(budget, len(proposal.tokens))  # a flat curve takes all it may
-        assert len(draft.guesses) == len(picks)
-        for node, (guess, (source, depth, estimate)) in enumerate(zip(picks, draft.guesses, strict=True), start=1):
+        assert len(draft.picks) == len(picks)
+        for node, (guess, pick) in enumerate(zip(picks, draft.picks, strict=True), start=1):
             parent = draft.tree.parents[node]
             assert proposal.parents[guess] == (draft.tree.tokens[parent] if parent else -1)
-            assert (source, depth, estimate) == ("ngram", draft.tree.depths[node], proposal.probabilities[guess])
+            assert draft.guesses.tokens[pick] == guess
+            assert draft.guesses.depths[pick] == draft.tree.depths[node]
+            assert [vote.estimate for vote in draft.guesses.votes[pick]] == [proposal.probabilities[guess]]
 
 
 @given(proposals(most=20))
 def test_likeliest_path_stands_in_line(proposal: Proposal) -> None:
     """Node j of the path is node j of the tree, so that accepting it moves nothing in the cache."""
-    (draft,) = Planner(FLAT).drafts([1000], [proposal], [20], rows=1)
+    (draft,) = drafts(Planner(FLAT), [proposal])
     likely = dict(zip(proposal.tokens, likelihoods(proposal), strict=True))
     node = 0
     while below := draft.tree.children[node]:
@@ -105,15 +123,12 @@ def chain(*probabilities: float) -> Proposal:
 
 def count_planned(cost: CostCurve, *proposals: Proposal, rows: int | None = None) -> int:
     """Guesses planned in all."""
-    drafts = Planner(cost).drafts(
-        [0] * len(proposals), proposals, [MAX_NODES - 1] * len(proposals), rows or len(proposals)
-    )
-    return sum(len(draft.guesses) for draft in drafts)
+    return sum(len(draft.picks) for draft in drafts(Planner(cost), proposals, rows=rows))
 
 
 def test_no_guesses_where_each_row_costs_its_full_price() -> None:
     assert count_planned(PROPORTIONAL, chain(0.99, 0.99, 0.99)) == 0
-    assert count_planned(PROPORTIONAL, chain(0.9), chain(0.9), rows=50) == 2  # beside a prefill a row is nearly free
+    assert count_planned(PROPORTIONAL, chain(0.95), chain(0.95), rows=50) == 2  # beside a prefill a row is nearly free
 
 
 def test_worthless_guesses_are_left_out_even_where_they_are_free() -> None:
@@ -136,43 +151,134 @@ def test_bump_of_the_curve_is_looked_past() -> None:
 
 def test_sequences_share_the_step_by_likelihood() -> None:
     stairs = CostCurve({1: 3.0, 5: 3.0, 6: 100.0})
-    drafts = Planner(stairs).drafts([0, 0], [chain(0.9, 0.9, 0.9), chain(0.2, 0.9)], [9, 9], rows=2)
-    assert [len(draft.guesses) for draft in drafts] == [3, 0]
+    first, second = drafts(Planner(stairs), [chain(0.9, 0.9, 0.9), chain(0.2, 0.9)])
+    assert [len(first.picks), len(second.picks)] == [3, 0]
+    assert [first.reason, second.reason] == ["best", "not worth it"]
+
+
+def test_background_sequences_get_what_the_others_leave() -> None:
+    stairs = CostCurve({1: 3.0, 5: 3.0, 6: 100.0})
+    asked = [chain(0.9, 0.9, 0.9), chain(0.2, 0.5)]
+    assert [len(draft.picks) for draft in drafts(Planner(stairs), asked, background=[0])] == [1, 2]
+    assert [len(draft.picks) for draft in drafts(Planner(stairs), asked, background=[0, 1])] == [3, 0]
 
 
 def test_budgets_hold_the_likeliest_of_their_own_sequence() -> None:
     star = Proposal("ngram", (0, 1, 2, 3), (-1, -1, -1, 0), (0.3, 0.5, 0.1, 0.9))
-    first, second = Planner(FLAT).drafts([0, 0], [star, star], [2, 0], rows=2)
+    first, second, third = drafts(Planner(FLAT), [star, star, star], [2, 0, 4])
     assert guesses_in(first) == [1, 0]
     assert len(second.tree) == 1
+    assert [first.reason, third.reason] == ["budget", "best"]
 
 
 def test_nothing_to_draft_for() -> None:
-    assert Planner(FLAT).drafts([], [], [], rows=0) == []
+    assert drafts(Planner(FLAT), []) == []
+    (draft,) = drafts(Planner(FLAT), [Proposal("ngram")])
+    assert (len(draft.tree), draft.reason) == (1, "no guesses")
+
+
+def test_drafters_that_agree_share_a_row() -> None:
+    """Two that are right half the time are worth a row together where one alone is not."""
+    cost = CostCurve({1: 1.0, 11: 7.0})
+    one, other = Proposal("a", (7, 8), (-1, -1), (0.5, 0.1)), Proposal("b", (7,), (-1,), (0.5,))
+    for given_, expected in (([one], []), ([one, other], [7])):
+        (draft,) = Planner(cost).drafts([Ask("s", [1], 1, 9)], [merge(given_)], rows=1)
+        assert guesses_in(draft) == expected
+    assert draft.guesses.votes[draft.picks[0]] == (Vote("a", 0, 0.5), Vote("b", 0, 0.5))
 
 
 def test_verdicts_change_what_is_planned() -> None:
     """A guess row costs 0.3 of a plain step: worth it for a drafter that is right, not for one that is wrong."""
     cost = CostCurve({1: 1.0, 11: 4.0})
-    for accepted, expected in ((True, 2), (False, 0)):
+    for tokens, expected in (((0, 1, 9), 2), ((9,), 0)):
         planner = Planner(cost)
         for _ in range(300):
-            (draft,) = Planner(FLAT).drafts([5], [chain(0.5, 0.5)], [2], rows=1)
-            planner.observe(draft, (0, 1, 2) if accepted else (0,))
-        (draft,) = planner.drafts([5], [chain(0.5, 0.5)], [2], rows=1)
-        assert len(draft.guesses) == expected
+            (draft,) = drafts(planner, [chain(0.5, 0.5)])
+            planner.observe(draft, tokens)
+        (draft,) = drafts(planner, [chain(0.5, 0.5)])
+        assert len(draft.picks) == expected
+
+
+def test_what_was_not_worth_a_row_is_watched_all_the_same() -> None:
+    planner, cost = Planner(CostCurve({1: 1.0, 11: 6.0})), []
+    for _ in range(40):
+        (draft,) = drafts(planner, [chain(0.2)])
+        planner.observe(draft, (0,))
+        cost.append(len(draft.picks))
+    assert (cost[0], cost[-1]) == (0, 1)
 
 
 def test_only_guesses_put_to_the_test_are_learned_from() -> None:
     acceptance = Acceptance()
     planner = Planner(FLAT, acceptance)
     # Below the root 0 (right) and 1 (wrong); below 0: 2 (wrong); below 1: 3, which nothing was learnt about.
-    proposal = Proposal("ngram", (0, 1, 2, 3), (-1, -1, 0, 1), (0.85, 0.65, 0.45, 0.25))
-    (draft,) = planner.drafts([9], [proposal], [4], rows=1)
-    right = draft.tree.tokens.index(0)
-    planner.observe(draft, (0, right))
-    changes = [
-        acceptance.probability("ngram", depth, estimate) - estimate
-        for depth, estimate in ((1, 0.85), (1, 0.65), (2, 0.45), (2, 0.25))
-    ]
-    assert [math.copysign(1, change) if change else 0 for change in changes] == [1, -1, -1, 0]
+    proposal = Proposal("x", (0, 1, 2, 3), (-1, -1, 0, 1), (0.85, 0.65, 0.45, 0.25))
+    seen: list[tuple[int, float, bool]] = []
+    acceptance.observe = lambda _, depth, votes, hit: seen.append((depth, votes[0].estimate, hit))  # type: ignore[method-assign]
+    (draft,) = drafts(planner, [proposal])
+    planner.observe(draft, (0, 9))
+    assert seen == [(1, 0.85, True), (1, 0.65, False), (2, 0.45, False)]
+    planner.observe(draft, ())  # a step without a token judges nothing
+    assert len(seen) == 3
+
+
+@pytest.mark.parametrize("per_row", [0.02, 0.05, 0.3])
+@pytest.mark.parametrize("confidence", ["high", "random"])
+def test_a_drafter_that_is_always_wrong_costs_next_to_nothing_after_twenty_steps(
+    per_row: float, confidence: str
+) -> None:
+    """Time of 400 steps after the first 20 against plain ones, each row `per_row` of a plain step."""
+    cost = CostCurve({1: 1.0, 101: 1.0 + 100 * per_row})
+    planner, chance = Planner(cost), random.Random(3)
+    spent = 0.0
+    for step in range(420):
+        estimates = [0.9 if confidence == "high" else chance.uniform(0.05, 1.0) for _ in range(15)]
+        (draft,) = drafts(planner, [chain(*estimates)])
+        spent += cost.cost(len(draft.tree)) if step >= 20 else 0.0
+        planner.observe(draft, (99,))
+    assert spent <= 400 * 1.02
+
+
+@pytest.mark.parametrize("share", [0.005, 0.05, 0.2, 1.0])
+def test_one_that_costs_time_and_is_always_wrong_is_hardly_asked_after_twenty_steps(share: float) -> None:
+    """Asking takes `share` of a plain step; trying again now and then is in the sum."""
+    cost = CostCurve({1: 1.0, 101: 6.0})
+    planner = Planner(cost)
+    ask = [Ask("s", [1], 1, 15)]
+    spent = 0.0
+    for step in range(420):
+        asked = planner.pays("dear", share, [0], ask, [NO_GUESSES], 1)
+        (draft,) = planner.drafts(ask, [merge([chain(*[0.8] * 6)]) if asked else NO_GUESSES], 1)
+        spent += share * asked + cost.cost(len(draft.tree)) if step >= 20 else 0.0
+        planner.observe(draft, (99,))
+    assert spent <= 400 * 1.02
+
+
+def test_one_that_pays_is_asked_and_one_that_recovers_is_asked_again() -> None:
+    cost = CostCurve({1: 1.0, 101: 6.0})
+    planner = Planner(cost)
+    ask = [Ask("s", [1], 1, 15)]
+    asked = {True: 0, False: 0}
+    for phase, right in enumerate((True, False, True)):
+        for step in range(1500):
+            if planner.pays("dear", 0.2, [0], ask, [NO_GUESSES], 1):
+                (draft,) = planner.drafts(ask, [merge([chain(0.8, 0.8)])], 1)
+                planner.observe(draft, (0, 1, 9) if right else (99,))
+                asked[right] += phase != 2 or step > 1400
+    assert asked[False] < 150
+    assert asked[True] > 1550
+
+
+def test_one_that_finds_what_is_known_already_is_not_worth_its_time() -> None:
+    cost = CostCurve({1: 1.0, 101: 6.0})
+    planner = Planner(cost)
+    ask = [Ask("s", [1], 1, 15)]
+    free = chain(0.9, 0.9)
+    dear = Proposal("dear", free.tokens, free.parents, free.probabilities)
+    asked = 0
+    for step in range(300):
+        pays = planner.pays("dear", 0.5, [0], ask, [merge([free])], 1)
+        (draft,) = planner.drafts(ask, [merge([free, dear] if pays else [free])], 1)
+        planner.observe(draft, (0, 1, 9))
+        asked += pays and step > 30
+    assert asked < 12

@@ -109,6 +109,9 @@ class Scripted:
         self._vocab_size = vocab_size
         self._random_state = random.Random(7)
 
+    def cost_ms(self, asks: Sequence[Ask]) -> float:
+        return 0.0
+
     def propose(self, asks: Sequence[Ask]) -> list[Proposal]:
         return [self._grow(ask) for ask in asks]
 
