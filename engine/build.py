@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from zlib import crc32
 
@@ -11,9 +12,7 @@ from paceline.kernels import backend
 from paceline.kernels.backend import Ops
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.spec.cost import CostCurve
-from paceline.spec.drafters import AUTO, Drafters
-from paceline.spec.ngram import NGram
-from paceline.spec.nothing import Nothing
+from paceline.spec.drafters import Drafters
 from paceline.spec.planner import Planner
 from paceline.spec.proposer import Proposer
 
@@ -28,11 +27,9 @@ from .page_table import PageTable, blocks_for
 from .request import Request
 from .runner import Runner
 from .scheduler import Scheduler
+from .speculators import Ready, Speculator, Surroundings, find_speculators, head_rows
 
 _log = logging.getLogger(__name__)
-
-DRAFTERS: Mapping[str, Callable[[], Proposer]] = {NGram.name: NGram, Nothing.name: Nothing}
-AUTO_DRAFTER = NGram.name
 
 _DEFAULT_CPU_KV = 512 << 20
 _DEFAULT_DEVICE_SHARE = 0.6  # of the memory left before the weights are loaded
@@ -98,7 +95,6 @@ def build_engine(
     measuring one now. cache: folder in which packed weights wait for the next start. Raises ModelError for a checkpoint
     that cannot be loaded; ConfigError, before weights are read, for options that do not fit the machine or the model.
     """
-    drafters = Drafters(proposers if proposers is not None else [_drafter(config.speculator)])
     model = checkpoint.config
     wanted = config.context_length or model.context_length
     if wanted > model.context_length:
@@ -107,15 +103,37 @@ def build_engine(
         )
     ops = choose_ops(config, checkpoint, choose_device(config.device), cache)
     shape = cache_shape(model)
-    spare = config.max_batch * (blocks_for(config.max_nodes) + 1) if _guesses(drafters) else 0
+    weights = checkpoint.load()
+    if proposers is not None:
+        speculators: list[Speculator] = [Ready(proposer) for proposer in proposers]
+    else:
+        speculators = find_speculators(config.speculator, model, weights, ops)
+    spare = config.max_batch * (blocks_for(config.max_nodes) + 1) if speculators else 0
     blocks, context_length = _size_cache(config, ops.free_memory(), ops.block_bytes(shape), wanted)
-    decoder = Decoder(model, checkpoint.load(), ops, context_length=context_length)
+    taps = {speculator: weight for speculator in speculators if (weight := speculator.taps(ops))}
+    decoder = Decoder(model, weights, ops, context_length=context_length, features=tuple(taps.values()))
     ops.finish()
-    checkpoint.close()
     runner = Runner(decoder, ops.allocate(shape, blocks + spare), ops)
     if cost is None:
         most = min(blocks * BLOCK_SIZE, wanted)
         cost = CostCurve({rows: runner.measure(rows, times) for rows, times in _MEASURED.items() if rows <= most})
+    drafters = Drafters(
+        [
+            speculator.build(
+                Surroundings(
+                    ops=ops,
+                    decoder=decoder,
+                    head_rows=partial(head_rows, weights),
+                    blocks=blocks + spare,
+                    context_length=context_length,
+                    index=list(taps).index(speculator) if speculator in taps else -1,
+                    token_ms=lambda: cost.cost(1),
+                )
+            )
+            for speculator in speculators
+        ]
+    )
+    checkpoint.close()
     pages = PageTable(blocks + spare, spare)
     return Engine(
         scheduler=Scheduler(
@@ -135,17 +153,6 @@ def build_engine(
         context_length=context_length,
         vocab_size=model.vocab_size,
     )
-
-
-def _drafter(name: str) -> Proposer:
-    chosen = AUTO_DRAFTER if name == AUTO else name
-    if chosen not in DRAFTERS:
-        raise ConfigError(f"There is no speculator {name!r}; choose one of {', '.join((AUTO, *DRAFTERS))}.")
-    return DRAFTERS[chosen]()
-
-
-def _guesses(drafters: Drafters) -> bool:
-    return any(drafters.drafts(mode) for mode in drafters.modes)
 
 
 def guess_limit(drafters: Drafters, max_nodes: int, request: Request) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 
+import numpy as np
+
 from paceline.spec.drafters import Drafters
 from paceline.spec.merge import Guesses
 from paceline.spec.planner import Draft, Planner
@@ -16,7 +18,7 @@ from .acceptor import Acceptor, Outcome
 from .errors import RequestError
 from .page_table import Move, PageTable
 from .request import Delta, Request
-from .runner import Runner
+from .runner import Runner, StepOutput
 from .scheduler import Plan, Row, Scheduler
 from .telemetry import EngineStats, Telemetry
 
@@ -136,7 +138,7 @@ class Engine:
                 self.scheduler.retire(row.seq)
         step_ms = (time.perf_counter() - start) * 1e3
         post(self._deltas(plan, drafts, outcomes, step_ms))  # the reader has its text; drafts come next step
-        self._observe(plan, drafts, outcomes, forward_ms)
+        self._observe(plan, drafts, outcomes, out, forward_ms)
         self.telemetry.step_ms += (time.perf_counter() - start) * 1e3
         self.telemetry.forward_ms += forward_ms
 
@@ -196,8 +198,9 @@ class Engine:
                 )
         return deltas
 
-    def _observe(self, plan: Plan, drafts: list[Draft], outcomes: list[Outcome], forward_ms: float) -> None:
-        verdicts = []
+    def _observe(
+        self, plan: Plan, drafts: list[Draft], outcomes: list[Outcome], out: StepOutput, forward_ms: float
+    ) -> None:
         telemetry = self.telemetry
         for row, draft, outcome in zip(plan.rows, drafts, outcomes, strict=True):
             self._planner.observe(draft, outcome.tokens)
@@ -205,20 +208,37 @@ class Engine:
                 telemetry.count_guess(draft.guesses.depths[guess], node in outcome.path)
             if outcome.tokens:
                 telemetry.count_reason(draft.reason)
-                verdicts.append(
-                    Verdict(row.seq.id, outcome.path, outcome.tokens[-1], finished=outcome.finish is not None)
-                )
                 telemetry.generated_tokens += len(outcome.tokens)
                 if row.seq.output_count == len(outcome.tokens):
                     telemetry.prompt_tokens += len(row.seq.request.prompt)
                     telemetry.prefix_hit_tokens += row.seq.cached_tokens or 0
         self._planner.observe_step(sum(len(draft.tree) for draft in drafts), forward_ms)
-        self._drafters.observe(verdicts)
-        for verdict in verdicts:
-            if verdict.finished:
-                self._forget(verdict.seq_id)
+        self._drafters.observe(self._verdicts(plan, outcomes, out))
+        for row, outcome in zip(plan.rows, outcomes, strict=True):
+            if outcome.finish is not None:
+                self._forget(row.seq.id)
         telemetry.steps += 1
         telemetry.progress()
+
+    def _verdicts(self, plan: Plan, outcomes: list[Outcome], out: StepOutput) -> list[Verdict]:
+        features = [self._runner.host(each) for each in out.features]
+        hidden = self._runner.host(out.hidden) if self._drafters.needs_hidden else None
+        verdicts = []
+        for row, outcome, offset, start in zip(plan.rows, outcomes, out.offsets, out.starts, strict=True):
+            path = np.array(outcome.path)
+            sampled = hidden is not None and outcome.tokens
+            verdicts.append(
+                Verdict(
+                    row.seq.id,
+                    outcome.path,
+                    outcome.tokens[-1] if outcome.tokens else None,
+                    finished=outcome.finish is not None,
+                    start=row.start,
+                    features=tuple(each[offset + path] for each in features),
+                    hidden=hidden[start + outcome.path[-1] - row.known + 1].copy() if sampled else None,
+                )
+            )
+        return verdicts
 
     def stats(self) -> EngineStats:
         """A snapshot; safe to take from another thread, each figure for itself."""
@@ -256,6 +276,9 @@ def _ask(row: Row) -> Ask:
         tokens=row.seq.tokens,
         prompt_length=len(request.prompt),
         max_guesses=row.guesses,
+        blocks=row.seq.blocks,
+        seed=request.sampling.seed,
+        temperature=request.sampling.temperature,
         prediction=request.speculation.prediction,
         reuse_key=request.speculation.reuse_key,
         background=request.priority == "background",

@@ -17,13 +17,18 @@ from .sequence import Sequence
 class Row:
     """One sequence's share of a step: `known` tokens to compute and slots for up to `guesses` more.
 
-    When `samples` the known tokens are the last ones the sequence has, so the next token can be chosen.
+    When `samples` the known tokens are the last ones the sequence has, so the next token can be chosen. `start` is the
+    position of the first of them.
     """
 
     seq: Sequence
     known: int
     samples: bool
     guesses: int = 0
+    start: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.start = self.seq.num_computed
 
 
 @dataclass(slots=True)

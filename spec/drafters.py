@@ -35,6 +35,11 @@ class Drafters:
         """What a request may ask for."""
         return tuple(self._by_mode)
 
+    @property
+    def needs_hidden(self) -> bool:
+        """Whether a drafter reads the model's hidden states."""
+        return any(proposer.needs_hidden for proposer in self._loaded)
+
     def drafts(self, mode: str) -> bool:
         """Whether this mode ever guesses."""
         return bool(self._by_mode[mode])

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 
 @dataclass(frozen=True, slots=True)
 class Ask:
@@ -13,7 +16,8 @@ class Ask:
 
     tokens: the prompt and what is committed, the pending token last; read only, it grows after the call.
     max_guesses: a proposal has at most this many. `prompt_length` of the tokens are the prompt.
-    prediction: output the client expects, as far as it said so. reuse_key: replies made under the same key may be
+    blocks: its block table, which covers slots for the guesses it may have; read only, valid during the call.
+    seed, temperature: how the next tokens are chosen. prediction: output the client expects, as far as it said so. reuse_key: replies made under the same key may be
     drafted from, "" for none; two keys never share anything. background: it speculates with what the others leave.
     """
 
@@ -21,6 +25,9 @@ class Ask:
     tokens: Sequence[int]
     prompt_length: int
     max_guesses: int
+    blocks: Sequence[int] = ()
+    seed: int = 0
+    temperature: float = 0.0
     prediction: Sequence[int] = ()
     reuse_key: str = ""
     background: bool = False
@@ -42,15 +49,21 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the walk accepted: nodes root first (the root included), then one token chosen after the last of them.
+    """What a step made of one sequence: accepted nodes, root first, then one token chosen after the last of them.
 
-    finished: the sequence ends here, be it by a stop id or by its length.
+    next_token: None where a prefill goes on. finished: the sequence ends here, be it by a stop id or by its length.
+    start: position of the first node. features: for each drafter that reads hidden states, in the order in which they
+    were given to the model, [len(path), W] of the accepted nodes; the drafter owns them. hidden: [H] of the last
+    accepted node, before the final norm.
     """
 
     seq_id: str
     path: tuple[int, ...]
-    next_token: int
+    next_token: int | None
     finished: bool = False
+    start: int = 0
+    features: tuple[NDArray[np.float32], ...] = ()
+    hidden: NDArray[np.float32] | None = None
 
 
 class Proposer(Protocol):

@@ -1,0 +1,116 @@
+"""Files of trained drafters: a folder with config.json and its weights, published ones and our own.
+
+Pickled weights are code until proven otherwise: `pytorch_model.bin` is read by torch with `weights_only`, or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from paceline.kernels import bfloat16
+
+from .errors import ModelError
+from .model.safetensors_file import SafetensorsFile
+
+CONFIG = "config.json"
+_SAFETENSORS = ("model.safetensors", "medusa_lm_head.safetensors")
+_PICKLES = ("pytorch_model.bin", "medusa_lm_head.pt")
+_DTYPES = {"F32": np.float32, "F16": np.float16, "F64": np.float64, "I64": np.int64, "I32": np.int32, "BOOL": np.bool_}
+
+Tensor = NDArray[Any]
+
+
+class DrafterFile:
+    """The config and the tensors of one drafter. Raises ModelError, naming the file, for what cannot be read."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        path = folder / CONFIG
+        try:
+            config = orjson.loads(path.read_bytes())
+        except (OSError, orjson.JSONDecodeError) as error:
+            raise ModelError(f"The drafter's config {path} cannot be read ({error}); check --speculator.") from error
+        if not isinstance(config, dict):
+            raise ModelError(f"The drafter's config {path} must hold a JSON object; fetch the drafter again.")
+        self.config: Mapping[str, Any] = config
+        self._tensors = _read(folder)
+
+    def number(self, name: str, default: float | None = None) -> float:
+        value = self.config.get(name, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+            raise ModelError(f"The drafter's config {self.folder / CONFIG} has no valid {name}; fetch the drafter again.")
+        return value
+
+    def size(self, name: str, default: int | None = None) -> int:
+        value = self.number(name, default)
+        if value != int(value):
+            raise ModelError(f"The drafter's config {self.folder / CONFIG} has no valid {name}; fetch the drafter again.")
+        return int(value)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._tensors
+
+    def floats(self, name: str, *shape: int) -> NDArray[np.float32]:
+        """The tensor called `name`, which must have this shape."""
+        return np.ascontiguousarray(self.tensor(name, *shape), dtype=np.float32)
+
+    def tensor(self, name: str, *shape: int) -> Tensor:
+        found = self._tensors.get(name)
+        if found is None:
+            raise ModelError(f"The tensor {name} is missing in the drafter {self.folder}; it is damaged, or of another kind.")
+        if found.shape != shape:
+            raise ModelError(
+                f"The tensor {name} of the drafter {self.folder} has the shape {list(found.shape)} where {list(shape)} "
+                "is needed: it was made for another model, or is damaged."
+            )
+        return found
+
+
+def _read(folder: Path) -> Mapping[str, Tensor]:
+    for name in _SAFETENSORS:
+        if (folder / name).is_file():
+            return _read_safetensors(folder / name)
+    for name in _PICKLES:
+        if (folder / name).is_file():
+            return _read_pickle(folder / name)
+    raise ModelError(f"The drafter {folder} has none of the files {', '.join((*_SAFETENSORS, *_PICKLES))}.")
+
+
+def _read_safetensors(path: Path) -> Mapping[str, Tensor]:
+    file = SafetensorsFile(path)
+    tensors: dict[str, Tensor] = {}
+    for name, info in file.tensors.items():
+        raw = np.ascontiguousarray(file.raw(name)).reshape(-1)
+        if info.kind == "BF16":
+            values = np.empty(info.shape, np.float32)
+            bfloat16.widen(raw.view(np.uint16).reshape(info.shape), values)
+            tensors[name] = values
+        elif info.kind in _DTYPES:
+            tensors[name] = raw.view(_DTYPES[info.kind]).reshape(info.shape)
+        else:
+            raise ModelError(f"The tensor {name} in {path} has the type {info.kind}, which no drafter is read from.")
+    file.close()
+    return tensors
+
+
+def _read_pickle(path: Path) -> Mapping[str, Tensor]:
+    import torch  # only here: it takes seconds
+
+    try:
+        loaded = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch raises what its unpickler happens to
+        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        raise ModelError(
+            f"The pickled weights {path} are damaged or hold more than tensors, so they are not loaded ({reason}); "
+            "convert them to safetensors."
+        ) from error
+    if not isinstance(loaded, dict) or not all(isinstance(value, torch.Tensor) for value in loaded.values()):
+        raise ModelError(f"The pickled weights {path} are not a table of tensors; convert them to safetensors.")
+    tensors = cast("dict[str, torch.Tensor]", loaded)
+    return {name: (t.float() if t.is_floating_point() else t).numpy() for name, t in tensors.items()}

@@ -1,0 +1,102 @@
+"""EAGLE-3 drafters from their files. Names of tensors and of the config are those of published checkpoints.
+
+Ours add `taps` (after how many layers the target's hidden states are read), `trained_for` (see `speculators`), and may
+lack `lm_head.weight`, where the target's own rows serve.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from paceline.spec.eagle import EagleWeights
+
+from .drafter_file import CONFIG, DrafterFile
+from .errors import ModelError
+from .model.config import ModelConfig
+
+ARCHITECTURE = "LlamaForCausalLMEagle3"
+
+
+def read_eagle(file: DrafterFile, target: ModelConfig) -> EagleWeights:
+    """Raises ModelError where the drafter does not fit the target."""
+    where = file.folder / CONFIG
+    hidden = file.size("hidden_size")
+    source = file.size("target_hidden_size", hidden)
+    if source != target.hidden_size:
+        raise ModelError(
+            f"The drafter {file.folder} reads hidden states of size {source}, but this model's have {target.hidden_size}; "
+            "it was made for another model."
+        )
+    vocab = file.size("vocab_size")
+    if vocab != target.vocab_size:
+        raise ModelError(
+            f"The drafter {file.folder} guesses among {vocab} tokens, but this model has {target.vocab_size}; it was made "
+            "for another model."
+        )
+    heads = file.size("num_attention_heads")
+    kv_heads = file.size("num_key_value_heads", heads)
+    head_dim = file.size("head_dim", hidden // heads)
+    if file.size("num_hidden_layers", 1) != 1:
+        raise ModelError(f"The drafter's config {where} asks for more than one layer, which is not supported.")
+    guessable = file.size("draft_vocab_size", vocab)
+    inner = file.size("intermediate_size")
+    taps = _taps(file, target)
+    q, kv = heads * head_dim, kv_heads * head_dim
+    layer, attention, mlp = "midlayer.", "midlayer.self_attn.", "midlayer.mlp."
+    qkv = np.concatenate(
+        [
+            file.floats(f"{attention}{name}_proj.weight", rows, 2 * hidden)
+            for name, rows in (("q", q), ("k", kv), ("v", kv))
+        ]
+    )
+    fc = file.floats("fc.weight", hidden, len(taps) * source)
+    own = "embed_tokens.weight" in file
+    if not own and hidden != target.hidden_size:
+        raise ModelError(f"The tensor embed_tokens.weight is missing in the drafter {file.folder}.")
+    return EagleWeights(
+        taps=taps,
+        projections=tuple(np.ascontiguousarray(part) for part in np.split(fc, len(taps), axis=1)),
+        embed_norm=file.floats(f"{layer}input_layernorm.weight", hidden),
+        hidden_norm=file.floats(f"{layer}hidden_norm.weight", hidden),
+        qkv_embed=np.ascontiguousarray(qkv[:, :hidden]),
+        qkv_hidden=np.ascontiguousarray(qkv[:, hidden:]),
+        out=file.floats(f"{attention}o_proj.weight", hidden, q),
+        ffn_norm=file.floats(f"{layer}post_attention_layernorm.weight", hidden),
+        gate_up=np.concatenate([file.floats(f"{mlp}{name}_proj.weight", inner, hidden) for name in ("gate", "up")]),
+        down=file.floats(f"{mlp}down_proj.weight", hidden, inner),
+        norm=file.floats("norm.weight", hidden),
+        eps=file.number("rms_norm_eps", 1e-6),
+        kv_heads=kv_heads,
+        head_dim=head_dim,
+        rope_theta=file.number("rope_theta", 10000.0),
+        vocabulary=_vocabulary(file, guessable, vocab),
+        embed=file.floats("embed_tokens.weight", vocab, hidden) if own else None,
+        head=file.floats("lm_head.weight", guessable, hidden) if "lm_head.weight" in file else None,
+    )
+
+
+def _taps(file: DrafterFile, target: ModelConfig) -> tuple[int, ...]:
+    """Published ones say nothing and read before layers 2, n / 2 and n - 3 (arXiv 2503.01840's code)."""
+    count = target.num_layers
+    taps = file.config.get("taps", [2, count // 2, count - 3])
+    if (
+        not isinstance(taps, list)
+        or not taps
+        or not all(isinstance(tap, int) and not isinstance(tap, bool) and 0 <= tap <= count for tap in taps)
+        or len(set(taps)) < len(taps)
+    ):
+        raise ModelError(
+            f"The drafter's config {file.folder / CONFIG} has taps {taps!r}, but this model has {count} layers; it was "
+            "made for another model."
+        )
+    return tuple(taps)
+
+
+def _vocabulary(file: DrafterFile, guessable: int, vocab: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """`d2t` holds, for each guessable token, what to add to its number to get the target's id."""
+    ids = np.arange(guessable, dtype=np.int64)
+    if guessable < vocab:
+        ids += file.tensor("d2t", guessable).astype(np.int64)
+    if guessable > vocab or ids.min() < 0 or ids.max() >= vocab or len(np.unique(ids)) < guessable:
+        raise ModelError(f"The tensor d2t of the drafter {file.folder} names tokens that do not exist; it is damaged.")
+    return ids

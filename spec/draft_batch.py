@@ -1,0 +1,64 @@
+"""From rows of several sequences to one pass of a drafter with a cache of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paceline.kernels.batch import Batch
+from paceline.kernels.paging import BLOCK_SIZE
+from paceline.kernels.tree_attention import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """One sequence's rows [r]; row i goes to its slot start + i.
+
+    first: the first position it attends to, at the start of a block; start: entries before it are in the cache.
+    ancestors: [r] 64-bit words over these rows, None for a chain. features: [r, H], None where the pass reads none.
+    """
+
+    ids: Sequence[int]
+    positions: Sequence[int]
+    first: int
+    start: int
+    blocks: Sequence[int]
+    ancestors: Sequence[int] | None = None
+    features: NDArray[np.float32] | None = None
+
+
+def batch_of(rows: Sequence[Rows], sampled: Sequence[int]) -> Batch:
+    """sampled: how many of each sequence's last rows are wanted."""
+    counts = [len(each.ids) for each in rows]
+    starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    tables = [each.blocks[each.first // BLOCK_SIZE :] for each in rows]
+    widest = max(map(len, tables))
+    ancestors = [word for each in rows for word in each.ancestors or [0] * len(each.ids)]
+    features = [each.features for each in rows if each.features is not None]
+    return Batch(
+        ids=np.array([token for each in rows for token in each.ids], np.int64),
+        positions=np.array([position for each in rows for position in each.positions], np.int64),
+        slots=np.concatenate([_slots(each.blocks, each.start, len(each.ids)) for each in rows]),
+        sampled=np.concatenate(
+            [np.arange(end - count, end) for end, count in zip(starts[1:], sampled, strict=True)]
+        ).astype(np.int64),
+        layout=Layout(
+            row_starts=starts,
+            context_lens=np.array([each.start - each.first for each in rows], np.int32),
+            block_tables=np.array([[*table, *[0] * (widest - len(table))] for table in tables], np.int32),
+            causal=np.array([each.ancestors is None for each in rows]),
+            ancestors=np.array(ancestors, np.uint64).view(np.int64),
+        ),
+        features=np.concatenate(features) if features else None,
+    )
+
+
+def _slots(blocks: Sequence[int], start: int, count: int) -> NDArray[np.int64]:
+    """Slots of positions start … start + count - 1."""
+    positions = np.arange(start, start + count)
+    first = start // BLOCK_SIZE
+    needed = np.array(blocks[first : (start + count - 1) // BLOCK_SIZE + 1], np.int64)
+    return needed[positions // BLOCK_SIZE - first] * BLOCK_SIZE + positions % BLOCK_SIZE

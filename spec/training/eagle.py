@@ -1,0 +1,122 @@
+"""The feature-conditioned drafter while it learns: one decoder layer over the target's hidden states (EAGLE-3).
+
+At index t it reads the target's hidden states of token t and the embedding of token t + 1, and guesses token t + 2; its
+own output then stands in for the hidden states it does not have yet (Li et al., arXiv 2503.01840). Names of parameters
+are those of published EAGLE-3 checkpoints.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+@dataclass(frozen=True, slots=True)
+class LayerShape:
+    """H hidden, I intermediate, Hq query heads, Hkv key heads, D head size; taps: hidden states read per token."""
+
+    hidden: int
+    intermediate: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    taps: int
+    eps: float
+
+
+class _Norm(nn.Module):
+    def __init__(self, size: int, eps: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(size))
+        self._eps = eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.rms_norm(x, (x.shape[-1],), self.weight, self._eps)
+
+
+class _Attention(nn.Module):
+    def __init__(self, shape: LayerShape) -> None:
+        super().__init__()
+        self._shape = shape
+        width = shape.heads * shape.head_dim
+        self.q_proj = nn.Linear(2 * shape.hidden, width, bias=False)
+        self.k_proj = nn.Linear(2 * shape.hidden, shape.kv_heads * shape.head_dim, bias=False)
+        self.v_proj = nn.Linear(2 * shape.hidden, shape.kv_heads * shape.head_dim, bias=False)
+        self.o_proj = nn.Linear(width, shape.hidden, bias=False)
+
+    def forward(self, x: Tensor, turn: tuple[Tensor, Tensor], past: list[tuple[Tensor, Tensor]], mask: Tensor) -> Tensor:
+        """x: [B, L, 2H], of the len(past)-th guess in a row at each index; this pass's keys and values join `past`.
+
+        The first pass's keys stand for what the target has computed, up to each index; those of later passes only for
+        the same index's own earlier guesses.
+        """
+        s = self._shape
+        batch, length, _ = x.shape
+        group = s.heads // s.kv_heads
+        q = _rotate(self.q_proj(x).view(batch, length, s.heads, s.head_dim), turn)
+        k = _rotate(self.k_proj(x).view(batch, length, s.kv_heads, s.head_dim), turn)
+        v = self.v_proj(x).view(batch, length, s.kv_heads, s.head_dim)
+        past.append((k, v))
+        q = q.view(batch, length, s.kv_heads, group, s.head_dim) * s.head_dim**-0.5
+        scores = torch.einsum("blkgd,bmkd->bkglm", q, past[0][0]).masked_fill(mask, float("-inf"))
+        own = [torch.einsum("blkgd,blkd->bkgl", q, key)[..., None] for key, _ in past[1:]]
+        weights = torch.cat([scores, *own], dim=-1).softmax(dim=-1)
+        out = torch.einsum("bkglm,bmkd->blkgd", weights[..., :length], past[0][1])
+        for i, (_, value) in enumerate(past[1:]):
+            out = out + weights[..., length + i].permute(0, 3, 1, 2)[..., None] * value[:, :, :, None]
+        return self.o_proj(out.reshape(batch, length, -1))
+
+
+class _MLP(nn.Module):
+    def __init__(self, shape: LayerShape) -> None:
+        super().__init__()
+        self.gate_proj = nn.Linear(shape.hidden, shape.intermediate, bias=False)
+        self.up_proj = nn.Linear(shape.hidden, shape.intermediate, bias=False)
+        self.down_proj = nn.Linear(shape.intermediate, shape.hidden, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+
+
+class _Layer(nn.Module):
+    def __init__(self, shape: LayerShape) -> None:
+        super().__init__()
+        self.input_layernorm = _Norm(shape.hidden, shape.eps)
+        self.hidden_norm = _Norm(shape.hidden, shape.eps)
+        self.self_attn = _Attention(shape)
+        self.post_attention_layernorm = _Norm(shape.hidden, shape.eps)
+        self.mlp = _MLP(shape)
+
+
+class EagleLayer(nn.Module):
+    """fc, one layer, a norm; the head's rows are given with each call."""
+
+    def __init__(self, shape: LayerShape) -> None:
+        super().__init__()
+        self.shape = shape
+        self.fc = nn.Linear(shape.taps * shape.hidden, shape.hidden, bias=False)
+        self.midlayer = _Layer(shape)
+        self.norm = _Norm(shape.hidden, shape.eps)
+
+    def features(self, taps: Tensor) -> Tensor:
+        """taps: [B, L, T, H] -> [B, L, H]."""
+        return self.fc(taps.flatten(-2))
+
+    def guess(
+        self, hidden: Tensor, embedded: Tensor, turn: tuple[Tensor, Tensor], past: list[tuple[Tensor, Tensor]], mask: Tensor
+    ) -> Tensor:
+        """hidden: [B, L, H], features or the guess before; embedded: [B, L, H] of the next tokens -> [B, L, H]."""
+        layer = self.midlayer
+        both = torch.cat([layer.input_layernorm(embedded), layer.hidden_norm(hidden)], dim=-1)
+        x = hidden + layer.self_attn(both, turn, past, mask)
+        return x + layer.mlp(layer.post_attention_layernorm(x))
+
+
+def _rotate(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
+    """x: [B, L, heads, D]; turn: cos and sin [L, D / 2]. Pairs are (i, i + D / 2)."""
+    cos, sin = (part[None, :, None] for part in turn)
+    a, b = x.chunk(2, dim=-1)
+    return torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1)
