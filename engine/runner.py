@@ -27,12 +27,15 @@ from .scheduler import Plan
 class StepOutput:
     """What the pass computed, valid until the next one.
 
-    `starts[i]` is the first logits row of plan row i; rows that sample nothing have none.
+    `starts[i]` is the first logits row of plan row i; rows that sample nothing have none. `offsets[i]` is its first row
+    of those that hold all nodes.
     """
 
     logits: Logits  # [M, V]
     hidden: Activation  # [M, H]
     starts: tuple[int, ...]
+    offsets: tuple[int, ...] = ()
+    features: tuple[Activation, ...] = ()  # [R, W] each, those of the decoder
 
 
 class Runner:
@@ -45,12 +48,14 @@ class Runner:
 
     def forward(self, plan: Plan, trees: Seq[TokenTree]) -> StepOutput:
         """One pass: prefill chunks and trees together."""
-        logits, hidden = self._decoder.forward(build_batch(plan, trees), self._cache)
-        starts, total = [], 0
+        logits, hidden, *features = self._decoder.forward(build_batch(plan, trees), self._cache)
+        starts, sampled, offsets, total = [], 0, [], 0
         for row, tree in zip(plan.rows, trees, strict=True):
-            starts.append(total)
-            total += len(tree) - row.known + 1 if row.samples else 0
-        return StepOutput(logits, hidden, tuple(starts))
+            starts.append(sampled)
+            offsets.append(total)
+            sampled += len(tree) - row.known + 1 if row.samples else 0
+            total += len(tree)
+        return StepOutput(logits, hidden, tuple(starts), tuple(offsets), tuple(features))
 
     def move(self, moves: Seq[Move]) -> None:
         """Copy accepted entries that stand off the line, all layers at once."""
@@ -75,7 +80,7 @@ class Runner:
         best = float("inf")
         for _ in range(repeats):
             start = time.perf_counter()
-            logits, _ = self._decoder.forward(batch, self._cache)
+            logits, *_ = self._decoder.forward(batch, self._cache)
             self._ops.greedy(logits[-1:])  # waits for the device
             best = min(best, time.perf_counter() - start)
         return best * 1e3

@@ -9,15 +9,18 @@ from typing import Any
 
 from .batch import Batch
 from .embed import Embed, PackTable, TiedHead
+from .feed import Feed
 from .kv_cache import Allocate, BlockBytes, Cache, CacheShape
 from .linear import Activation, Linear, MakeConstant, Pack
 from .move_kv import MoveKV
+from .rank import Rank
 from .rope_store import RopeStore
-from .sample import Greedy, Host, Logits, Sample
+from .sample import Greedy, Host, Sample
 from .select import Select
 from .tree_attention import Prepare, TreeAttention
 
-Pass = Callable[[Batch, Cache], tuple[Logits, Activation]]  # (logits [M, V], hidden [M, H])
+# (logits [M, V], hidden [M, H], *more): what was computed of the sampled rows has M rows, the rest R.
+Pass = Callable[[Batch, Cache], tuple[Activation, ...]]
 Compile = Callable[[Callable[[Any, Cache], Any]], Pass]
 
 
@@ -56,7 +59,8 @@ class Ops:
     `host`.
 
     compile: makes a pass of a function that calls ops on a batch and a cache. The batch it is given has the fields of
-    `Batch` as the backend wants them. A backend may run the function each time, or once, to record what it calls.
+    `Batch` as the backend wants them. A backend may run the function each time, or once, to record what it calls. The
+    function returns activations: logits first, then any others; those of a pass are valid until its next call.
     check: raises BackendError for a model that the kernels do not fit. free_memory: bytes left on a device of the
     backend's own; None where it shares the host's.
     """
@@ -72,6 +76,7 @@ class Ops:
     pack_table: PackTable
     tied_head: TiedHead
     embed: Embed
+    feed: Feed
     select: Select
     linear: Linear
     rope_store: RopeStore
@@ -79,6 +84,7 @@ class Ops:
     tree_attention: TreeAttention
     move_kv: MoveKV
     sample: Sample
+    rank: Rank
     greedy: Greedy
     host: Host
     finish: Callable[[], None]  # all weights are packed

@@ -19,3 +19,4 @@ class Batch:
     slots: NDArray[np.int64]  # [R]
     sampled: NDArray[np.int64]  # [M], rows whose next token is wanted
     layout: Layout
+    features: NDArray[np.float32] | None = None  # [R, W], for a pass that calls `feed`

@@ -13,11 +13,14 @@ from numpy.typing import NDArray
 
 from .backend import Ops, Options, Pass
 from .batch import Batch
-from .embed.reference import embed, tied_head
+from .embed.reference import embed, pack_table, tied_head
+from .feed.reference import feed
 from .kv_cache import Cache
 from .kv_cache.reference import allocate, block_bytes
-from .linear.reference import linear, pack, read
+from .linear.reference import linear, pack
 from .move_kv.reference import move_kv
+from .rank import Vocabulary
+from .rank.reference import rank
 from .rope_store.reference import rope_store
 from .sample import Draw
 from .sample.reference import sample
@@ -35,18 +38,22 @@ class _TensorBatch:
     slots: torch.Tensor
     sampled: torch.Tensor
     layout: Layout
+    features: torch.Tensor | None
 
 
 def _compile(forward: Callable[[Any, Cache], Any], device: torch.device) -> Pass:
     """Runs the function each time, on a batch of tensors."""
 
-    def run(batch: Batch, cache: Cache) -> tuple[torch.Tensor, torch.Tensor]:
+    def run(batch: Batch, cache: Cache) -> tuple[torch.Tensor, ...]:
         ids, positions, slots, sampled = (
             torch.from_numpy(rows).to(device) for rows in (batch.ids, batch.positions, batch.slots, batch.sampled)
         )
+        features = None if batch.features is None else torch.from_numpy(batch.features).to(device)
+        if features is not None and len(features) != len(ids):
+            raise ValueError("features must have one row per id")
         with torch.inference_mode():
-            logits, hidden = forward(_TensorBatch(ids, positions, slots, sampled, batch.layout), cache)
-            return logits.float(), hidden
+            logits, *more = forward(_TensorBatch(ids, positions, slots, sampled, batch.layout, features), cache)
+            return (logits.float(), *more)
 
     return run
 
@@ -56,8 +63,18 @@ def _host(logits: torch.Tensor) -> NDArray[np.float32]:
     return rows
 
 
+def _read(logits: torch.Tensor | NDArray[np.float32]) -> NDArray[np.float32]:
+    return _host(logits) if isinstance(logits, torch.Tensor) else logits
+
+
 def _sample(logits: torch.Tensor | NDArray[np.float32], draws: Sequence[Draw]) -> list[int]:
-    return sample(_host(logits) if isinstance(logits, torch.Tensor) else logits, draws)
+    return sample(_read(logits), draws)
+
+
+def _rank(
+    logits: torch.Tensor | NDArray[np.float32], vocabulary: Vocabulary | None, draws: Sequence[Draw], k: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    return rank(_read(logits), vocabulary, draws, k)
 
 
 def _greedy(logits: torch.Tensor) -> list[int]:
@@ -84,9 +101,10 @@ def build(options: Options) -> Ops:
         block_bytes=partial(block_bytes, dtype=dtype),
         constant=lambda values: torch.from_numpy(values).to(device),
         pack=partial(pack, dtype=dtype, device=device),
-        pack_table=partial(read, dtype=dtype, device=device),
+        pack_table=partial(pack_table, dtype=dtype, device=device),
         tied_head=tied_head,
         embed=embed,
+        feed=partial(feed, dtype=dtype),
         select=select,
         linear=linear,
         rope_store=rope_store,
@@ -94,6 +112,7 @@ def build(options: Options) -> Ops:
         tree_attention=tree_attention,
         move_kv=move_kv,
         sample=_sample,
+        rank=_rank,
         greedy=_greedy,
         host=_host,
         finish=lambda: None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,10 +48,26 @@ class Decoder:
 
     Matrices are read from the checkpoint as they are packed, one at a time: loading never holds the model twice.
     `forward(batch, cache)` computes every row, writes its keys and values to its slot, and returns (logits [M, V],
-    hidden [M, H] before the final norm) of the sampled rows.
+    hidden [M, H] before the final norm, *features): the first two of the sampled rows, features of all R rows.
+
+    features: each entry describes one of them, [R, W], for a drafter that reads what the model sees: the sum over
+    {n: weight [W, H]} of linear(x after n layers, weight), n from 0, the embeddings, to the number of layers, without
+    a norm (Li et al., EAGLE-3, arXiv 2503.01840). They change no bit of the logits. Raises ValueError for an n that
+    is not there.
     """
 
-    def __init__(self, config: ModelConfig, weights: ModelWeights, ops: Ops, *, context_length: int) -> None:
+    def __init__(
+        self,
+        config: ModelConfig,
+        weights: ModelWeights,
+        ops: Ops,
+        *,
+        context_length: int,
+        features: Sequence[Mapping[int, Packed]] = (),
+    ) -> None:
+        for taps in features:
+            if not taps or not all(0 <= layers <= config.num_layers for layers in taps):
+                raise ValueError(f"features are taken after 0 to {config.num_layers} layers, not after {list(taps)}")
         self.config = config
         self._ops = ops
         self._norm = self._norm_of(weights.norm)
@@ -58,6 +75,7 @@ class Decoder:
         tied = weights.lm_head is weights.embed
         self._lm_head = ops.tied_head(self._embed) if tied else ops.pack(weights.lm_head)
         self._layers = [self._pack(layer) for layer in weights.layers]
+        self._features = features
         self._rotation = rotation(config, context_length, ops.constant)
         self.forward = ops.compile(self._pass)
 
@@ -77,11 +95,12 @@ class Decoder:
     def _norm_of(self, weight: Floats) -> Norm:
         return Norm(self._ops.constant(weight), self.config.rms_norm_eps)
 
-    def _pass(self, batch: Any, cache: Cache) -> tuple[Activation, Activation]:
+    def _pass(self, batch: Any, cache: Cache) -> tuple[Activation, ...]:
         """batch: the fields of a `Batch` as the backend wants them."""
         ops = self._ops
         prepared = ops.prepare(batch.layout)
         x = ops.embed(self._embed, batch.ids)
+        features = self._tap([None] * len(self._features), x, 0)
         for index, layer in enumerate(self._layers):
             qkv = ops.linear(x, layer.qkv, norm=layer.attn_norm)
             q = ops.rope_store(
@@ -96,5 +115,13 @@ class Decoder:
             )
             x = ops.linear(ops.tree_attention(q, cache, index, prepared), layer.out, residual=x)
             x = ops.linear(ops.linear(x, layer.gate_up, norm=layer.ffn_norm, gate=True), layer.down, residual=x)
+            features = self._tap(features, x, index + 1)
         hidden = ops.select(x, batch.sampled)
-        return ops.linear(hidden, self._lm_head, norm=self._norm), hidden
+        return (ops.linear(hidden, self._lm_head, norm=self._norm), hidden, *features)
+
+    def _tap(self, sums: list[Activation], x: Activation, layers: int) -> list[Activation]:
+        """The features' sums so far, [R, W] or None each, with what is taken from x after so many layers."""
+        return [
+            self._ops.linear(x, taps[layers], residual=total) if layers in taps else total
+            for total, taps in zip(sums, self._features, strict=True)
+        ]

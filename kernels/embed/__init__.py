@@ -6,8 +6,8 @@ from ..linear import Activation, Indices, Matrix, Packed
 
 
 class PackTable(Protocol):
-    def __call__(self, matrix: Matrix) -> Packed:
-        """matrix [V, H] -> a table for `embed`."""
+    def __call__(self, matrix: Matrix, *, form: str | None = None) -> Packed:
+        """matrix [V, H] -> a table for `embed`. form: as `Pack` has it."""
         ...
 
 

@@ -2,7 +2,12 @@
 
 import torch
 
-from ..linear.reference import Transposed
+from ..linear import Matrix
+from ..linear.reference import Transposed, read
+
+
+def pack_table(matrix: Matrix, *, dtype: torch.dtype, device: torch.device, form: str | None = None) -> torch.Tensor:
+    return read(matrix, dtype, device)
 
 
 def tied_head(table: torch.Tensor) -> Transposed:

@@ -113,8 +113,15 @@ class Norm:
 
 
 class Pack(Protocol):
-    def __call__(self, matrix: Matrix, bias: Floats | None = None, *, gate: bool = False) -> Packed:
-        """matrix [N, K], bias [N] or None, on the host; gate: the weight is for a `linear` with the same flag."""
+    def __call__(
+        self, matrix: Matrix, bias: Floats | None = None, *, gate: bool = False, form: str | None = None
+    ) -> Packed:
+        """matrix [N, K], bias [N] or None, on the host; gate: the weight is for a `linear` with the same flag.
+
+        form: one of `backend.WEIGHTS` but "stored", to keep this weight in instead of what `Options.weights` says. Such
+        a weight is no part of what a store keeps for the next start, and may be packed at any time: a drafter's. The
+        reference has one format and ignores it.
+        """
         ...
 
 
@@ -127,10 +134,13 @@ class Linear(Protocol):
         norm: Norm | None = None,
         residual: Activation | None = None,
         gate: bool = False,
+        silu: bool = False,
     ) -> Activation:
         """x [R, K] -> [R, N], in the dtype of x.
 
         norm: normalise x first. residual [R, N]: add to the result. gate: the weight's first N/2 rows are gates, the
-        result is silu(first half) * second half, [R, N/2] (SwiGLU, Shazeer, arXiv 2002.05202).
+        result is silu(first half) * second half, [R, N/2] (SwiGLU, Shazeer, arXiv 2002.05202). silu: the result is
+        silu(x W^T + b), to which the residual is added (Medusa's block, Cai et al., arXiv 2401.10774); ValueError
+        together with gate.
         """
         ...

@@ -35,7 +35,13 @@ def read(matrix: Matrix, dtype: torch.dtype, device: torch.device) -> torch.Tens
 
 
 def pack(
-    matrix: Matrix, bias: Floats | None = None, *, dtype: torch.dtype, device: torch.device, gate: bool = False
+    matrix: Matrix,
+    bias: Floats | None = None,
+    *,
+    dtype: torch.dtype,
+    device: torch.device,
+    gate: bool = False,
+    form: str | None = None,
 ) -> Transposed:
     offsets = None if bias is None else torch.from_numpy(bias).to(device, dtype)
     return Transposed(read(matrix, dtype, device).t().contiguous(), offsets)
@@ -54,7 +60,10 @@ def linear(
     norm: Norm | None = None,
     residual: torch.Tensor | None = None,
     gate: bool = False,
+    silu: bool = False,
 ) -> torch.Tensor:
+    if gate and silu:
+        raise ValueError("a gated result has no silu of its own")
     if norm is not None:
         x = rms_norm(x, norm.weight, norm.eps)
     y = x @ weight.data
@@ -63,4 +72,6 @@ def linear(
     if gate:
         first, second = y.chunk(2, dim=-1)
         y = functional.silu(first) * second
+    if silu:
+        y = functional.silu(y)
     return y if residual is None else y.add_(residual)

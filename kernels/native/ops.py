@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from ..backend import ACTIVATIONS, KV_FORMATS, WEIGHTS, BackendError, Ops, Options
 from ..kv_cache import CacheShape
+from ..linear import Matrix
 from ..paging import BLOCK_SIZE
+from ..rank import Vocabulary
 from ..sample import Draw
 from . import isa
 from .packing import PackedWeight, Packer
@@ -69,6 +71,11 @@ class _Memory:
         cache.handle.move(source, target)
 
 
+def _fields(draws: Sequence[Draw]) -> list[tuple[int, int, float, int, float, float]]:
+    """Draws as the native module takes them."""
+    return [(d.seed, d.position, d.temperature, d.top_k, d.top_p, d.min_p) for d in draws]
+
+
 def build(options: Options) -> Ops:
     """Raises BackendError where no native module can run, or for an unknown format."""
     if options.weights not in WEIGHTS:
@@ -92,17 +99,21 @@ def build(options: Options) -> Ops:
     memory = _Memory(module, options.kv)
 
     def sample(logits: NDArray[np.float32], draws: Sequence[Draw]) -> list[int]:
-        chosen: list[int] = module.sample(
-            logits, [(d.seed, d.position, d.temperature, d.top_k, d.top_p, d.min_p) for d in draws]
-        )
+        chosen: list[int] = module.sample(logits, _fields(draws))
         return chosen
+
+    def rank(
+        logits: NDArray[np.float32], vocabulary: Vocabulary | None, draws: Sequence[Draw], k: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        ranked: tuple[NDArray[np.int64], NDArray[np.float32]] = module.rank(logits, vocabulary, _fields(draws), k)
+        return ranked
 
     def greedy(logits: NDArray[np.float32]) -> list[int]:
         tokens: list[int] = logits.argmax(axis=1).tolist()  # the first of equal values
         return tokens
 
-    def pack_table(matrix: Any) -> PackedWeight:
-        return packer.pack(matrix)
+    def pack_table(matrix: Matrix, *, form: str | None = None) -> PackedWeight:
+        return packer.pack(matrix, form=form)
 
     return Ops(
         name="native",
@@ -116,6 +127,7 @@ def build(options: Options) -> Ops:
         pack_table=pack_table,
         tied_head=lambda table: table,
         embed=recorder.embed,
+        feed=recorder.feed,
         select=recorder.select,
         linear=recorder.linear,
         rope_store=recorder.rope_store,
@@ -123,6 +135,7 @@ def build(options: Options) -> Ops:
         tree_attention=recorder.tree_attention,
         move_kv=memory.move_kv,
         sample=sample,
+        rank=rank,
         greedy=greedy,
         host=lambda logits: logits,
         finish=store.finish,

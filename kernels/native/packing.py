@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import bfloat16
+from ..backend import WEIGHTS
 from ..linear import Floats, Matrix, Stored, float_pieces
-from .store import Store
+from .store import MemoryStore, Store
 
 # GGUF kind -> (native format, native source) with exactly the same values.
 _LOSSLESS = {
@@ -37,19 +38,27 @@ class PackedWeight:
 
 
 class Packer:
-    """Packs matrices into `store`. weights: one of `backend.WEIGHTS`; "stored" keeps every value as it is."""
+    """Packs matrices into `store`. weights: one of `backend.WEIGHTS`; "stored" keeps every value as it is.
+
+    A weight of a form of its own stays in memory: a store holds one model, whose names a drafter's tensors may share.
+    """
 
     def __init__(self, module: ModuleType, store: Store, weights: str = STORED) -> None:
         self._module = module
         self._store = store
         self._weights = weights
+        self._memory = MemoryStore()
 
-    def pack(self, matrix: Matrix, bias: Floats | None = None, *, gate: bool = False) -> PackedWeight:
+    def pack(
+        self, matrix: Matrix, bias: Floats | None = None, *, gate: bool = False, form: str | None = None
+    ) -> PackedWeight:
         """gate: each block holds gates in one half and what they gate in the other; such a weight has no bias."""
         if gate and bias is not None:
             raise ValueError("a gated weight has no bias in the native kernels")
+        if form is not None and (form not in WEIGHTS or form == STORED):
+            raise ValueError(f"a weight has no form {form!r}; choose one of {', '.join(WEIGHTS[1:])}")
         outputs, inputs = matrix.shape
-        name = self._format(matrix)
+        name = form or self._format(matrix)
         fmt = getattr(self._module.Format, name)
         # Both parts of a gated weight fill whole halves; what is added to them is zero and never read.
         lanes = self._module.LANES
@@ -59,7 +68,8 @@ class Packer:
         def fill(out: NDArray[np.uint8]) -> None:
             self._fill(matrix, name, gate, out)
 
-        data = self._store.array(key, self._module.packed_bytes(fmt, packed_outputs, inputs), fill)
+        store = self._memory if form else self._store
+        data = store.array(key, self._module.packed_bytes(fmt, packed_outputs, inputs), fill)
         handle = self._module.Weight(fmt, packed_outputs, inputs, data, bias)
         return PackedWeight(handle, inputs, outputs // 2 if gate else outputs)
 

@@ -1,12 +1,12 @@
 """Records what a pass calls, once, and replays it in one call per step: the CPU's answer to a captured graph.
 
-While recording, ops return handles instead of arrays; arguments that differ from step to step (ids, positions, slots)
-are not looked at, since every replay takes them from its batch.
+While recording, ops return handles instead of arrays; arguments that differ from step to step (ids, positions, slots,
+features) are not looked at, since every replay takes them from its batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -89,11 +89,11 @@ class Recorder:
             raise RuntimeError("native ops are recorded: call them inside a function given to `compile`")
         return self._recording
 
-    def compile(self, forward: Forward) -> Callable[[Batch, Any], tuple[Floats, Floats]]:
+    def compile(self, forward: Forward) -> Callable[[Batch, Any], tuple[Floats, ...]]:
         """Record `forward` at its first call, for the cache it is called with; replay it from then on."""
         recorded: dict[int, tuple[Any, Replay]] = {}  # the cache beside it: while it is kept, its id is its own
 
-        def run(batch: Batch, cache: Any) -> tuple[Floats, Floats]:
+        def run(batch: Batch, cache: Any) -> tuple[Floats, ...]:
             if id(cache) not in recorded:
                 recorded[id(cache)] = cache, self._record(forward, batch, cache)
             return recorded[id(cache)][1](batch)
@@ -103,15 +103,23 @@ class Recorder:
     def _record(self, forward: Forward, batch: Batch, cache: Any) -> Replay:
         self._recording = _Recording(self._module.Program(self._pool, self._outlier))
         try:
-            logits, hidden = forward(batch, cache)
-            recording = self._recording
+            return Replay(self._recording.program, forward(batch, cache))
         finally:
             self._recording = None
-        return Replay(recording.program, logits, hidden)
 
     def embed(self, table: PackedWeight, ids: Indices) -> Value:
         out = self._now.value(table.inputs)
         self._now.program.embed(table.handle, out.buffer)
+        return out
+
+    def feed(self, features: Floats | None) -> Value:
+        """Every replay takes the features of its own batch; of those recorded with only the width counts."""
+        if features is None:
+            raise ValueError("this pass reads features and the batch has none")
+        if features.ndim != 2:
+            raise ValueError("features must have 2 dimensions")
+        out = self._now.value(features.shape[1])
+        self._now.program.feed(out.buffer)
         return out
 
     def select(self, x: Value, rows: Indices) -> Value:
@@ -127,14 +135,17 @@ class Recorder:
         norm: Norm | None = None,
         residual: Value | None = None,
         gate: bool = False,
+        silu: bool = False,
     ) -> Value:
+        if gate and silu:
+            raise ValueError("a gated result has no silu of its own")
         recording = self._now
         source, added = x.buffer, -1 if residual is None else residual.buffer
         # A residual is added in place: a thread reads only those of its elements that it writes. Of x it reads all.
         in_place = residual if residual is not x else None
         out = in_place.replaced() if in_place else recording.value(weight.width, sampled=x.sampled)
         scale, eps = _norm(norm)
-        recording.program.linear(source, weight.handle, scale, eps, added, gate, out.buffer)
+        recording.program.linear(source, weight.handle, scale, eps, added, gate, silu, out.buffer)
         return out
 
     def rope_store(
@@ -174,23 +185,21 @@ class Recorder:
 class Replay:
     """A recorded program and where its results are."""
 
-    def __init__(self, program: Any, logits: Value, hidden: Value) -> None:
+    def __init__(self, program: Any, results: Sequence[Value]) -> None:
         self.program = program
-        self._logits = logits
-        self._hidden = hidden
+        self._results = [(value.buffer, value.sampled) for value in results]
 
-    def __call__(self, batch: Batch) -> tuple[Floats, Floats]:
-        """(logits [M, V], hidden [M, H]), valid until the next call. Raises ValueError for rows that lie outside."""
+    def __call__(self, batch: Batch) -> tuple[Floats, ...]:
+        """Each result with all rows or the sampled ones, valid until the next call.
+
+        Raises ValueError for rows that lie outside, or for features that are missing or of another width.
+        """
         self.program.run(arrays(batch), 0, len(self.program), 1)
-        rows = len(batch.sampled)
-        return self._view(self._logits, rows), self._view(self._hidden, rows)
-
-    def _view(self, value: Value, rows: int) -> Floats:
-        view: Floats = self.program.view(value.buffer, rows)
-        return view
+        sampled, rows = len(batch.sampled), len(batch.ids)
+        return tuple(self.program.view(buffer, sampled if few else rows) for buffer, few in self._results)
 
 
-def arrays(batch: Batch) -> tuple[NDArray[Any], ...]:
+def arrays(batch: Batch) -> tuple[NDArray[Any] | None, ...]:
     """The batch as the native module takes it."""
     layout = batch.layout
     return (
@@ -203,4 +212,5 @@ def arrays(batch: Batch) -> tuple[NDArray[Any], ...]:
         layout.block_tables,
         layout.causal,
         layout.ancestors,
+        batch.features,
     )

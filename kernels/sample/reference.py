@@ -52,6 +52,11 @@ def gumbel(tokens: NDArray[np.int64], position: int, seed: int) -> NDArray[np.fl
     return noise
 
 
+def divided(logits: NDArray[np.float32], temperature: float) -> NDArray[np.float32]:
+    """logits / T for a T above 0."""
+    return logits / np.float32(max(temperature, _COLDEST))
+
+
 def _nucleus(scaled: NDArray[np.float32], draw: Draw) -> NDArray[np.int64]:
     """Ids that survive top-k, top-p and min-p, in ascending order."""
     ids = np.arange(scaled.size)
@@ -79,7 +84,7 @@ def _nucleus(scaled: NDArray[np.float32], draw: Draw) -> NDArray[np.int64]:
 def _sample_row(logits: NDArray[np.float32], draw: Draw) -> int:
     if draw.temperature == 0.0:
         return int(logits.argmax())
-    scaled = logits / np.float32(max(draw.temperature, _COLDEST))
+    scaled = divided(logits, draw.temperature)
     best = np.array([scaled.argmax()])
     lead = scaled[best[0]] + gumbel(best, draw.position, draw.seed)[0]
     ids = _nucleus(scaled, draw)

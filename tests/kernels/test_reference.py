@@ -10,7 +10,7 @@ import pytest
 import torch
 from jobs import chain, tables
 from matrices import matrix_of
-from native_ops import batch_of
+from native_ops import batch_of, rows_only
 
 from paceline.kernels.backend import Options, load
 from paceline.kernels.kv_cache import CacheShape
@@ -48,6 +48,22 @@ def test_a_pass_is_given_tensors_and_returns_float32(rng: torch.Generator) -> No
         assert rows.dtype == torch.int64
         assert rows.tolist() == getattr(batch, name).tolist()
     assert seen[0].layout is batch.layout
+    assert seen[0].features is None
+
+
+def test_a_pass_returns_whatever_its_function_returns(rng: torch.Generator) -> None:
+    ops = load("reference")
+    table = torch.randn(7, 4, generator=rng)
+    packed = ops.pack_table(matrix_of(table))
+
+    def forward(batch: Any, cache: Any) -> Any:
+        x = ops.embed(packed, batch.ids)
+        few = ops.select(x, batch.sampled)
+        return few, few, x, few + 1
+
+    results = ops.compile(forward)(rows_only(7, [3, 5]), None)
+    for got, want in zip(results, (table[[3, 5]], table[[3, 5]], table, table[[3, 5]] + 1), strict=True):
+        assert torch.equal(got, want)
 
 
 def test_the_cpu_computes_in_float32_and_shares_the_hosts_memory() -> None:

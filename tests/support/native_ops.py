@@ -32,7 +32,7 @@ KV = ("f16", "int8")
 GROUP = 32  # inputs of an activation that share a scale
 ARRAYS = (
     *("ids", "positions", "slots", "sampled"),
-    *("row_starts", "context_lens", "block_tables", "causal", "ancestors"),
+    *("row_starts", "context_lens", "block_tables", "causal", "ancestors", "features"),
 )
 
 
@@ -83,10 +83,11 @@ class Program:
         eps: float = 0.0,
         residual: int = -1,
         gate: bool = False,
+        silu: bool = False,
         sampled: bool = False,
     ) -> int:
         out: int = self.native.value(weight.width, sampled)
-        self.native.linear(x, weight.handle, norm, eps, residual, gate, out)
+        self.native.linear(x, weight.handle, norm, eps, residual, gate, silu, out)
         self.kept.append(weight)
         return out
 
@@ -106,9 +107,10 @@ def pack(
     bias: Floats | None = None,
     *,
     gate: bool = False,
+    form: str | None = None,
 ) -> PackedWeight:
     source: Matrix = matrix_of(matrix) if isinstance(matrix, torch.Tensor) else matrix
-    return Packer(module, MemoryStore(), weights).pack(source, bias, gate=gate)
+    return Packer(module, MemoryStore(), weights).pack(source, bias, gate=gate, form=form)
 
 
 def unpacked(module: ModuleType, weight: PackedWeight, *, gate: bool = False) -> Floats:
@@ -131,13 +133,14 @@ def linear(
     eps: float = 0.0,
     residual: Floats | None = None,
     gate: bool = False,
+    silu: bool = False,
     activations: str = "mixed",
 ) -> Floats:
     """One `linear` on its own: x [R, K] -> [R, N], or [R, N / 2] when gated."""
     program = Program(module, pool, activations)
     given = program.feed(x)
     added = -1 if residual is None else program.feed(residual)
-    out = program.linear(given, weight, norm=norm, eps=eps, residual=added, gate=gate)
+    out = program.linear(given, weight, norm=norm, eps=eps, residual=added, gate=gate, silu=silu)
     program.run(rows_only(len(x)))
     return program.read(out, len(x))
 
@@ -278,6 +281,7 @@ def eager(module: ModuleType, reference: Ops) -> Ops:
         norm: Norm | None = None,
         residual: torch.Tensor | None = None,
         gate: bool = False,
+        silu: bool = False,
     ) -> torch.Tensor:
         y = linear(
             module,
@@ -288,6 +292,7 @@ def eager(module: ModuleType, reference: Ops) -> Ops:
             eps=0.0 if norm is None else norm.eps,
             residual=None if residual is None else residual.float().numpy(),
             gate=gate,
+            silu=silu,
         )
         return torch.from_numpy(y).to(x.dtype)
 
@@ -309,14 +314,15 @@ def eager(module: ModuleType, reference: Ops) -> Ops:
 
     native = build(Options(threads=1))
     changes: dict[str, Callable[..., Any]] = {
-        "pack": lambda matrix, bias=None, *, gate=False: pack(module, matrix, bias=bias, gate=gate),
-        "pack_table": lambda matrix: pack(module, matrix),
+        "pack": lambda matrix, bias=None, **options: pack(module, matrix, bias=bias, **options),
+        "pack_table": lambda matrix, **options: pack(module, matrix, **options),
         "tied_head": native.tied_head,
         "embed": eager_embed,
         "select": eager_select,
         "linear": eager_linear,
         "constant": native.constant,
         "sample": native.sample,
+        "rank": native.rank,
         "greedy": native.greedy,
         "host": native.host,
     }

@@ -22,6 +22,8 @@ struct Batch {
   const int32_t *row_starts, *contexts, *tables;
   const uint8_t* causal;
   const int64_t* ancestors;
+  const float* features = nullptr;  // [rows, feature_width]
+  int64_t feature_width = 0;
 };
 
 struct Task {

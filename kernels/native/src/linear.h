@@ -203,11 +203,12 @@ inline void multiply(Fmt format, const uint8_t* p, const Activations& x, int64_t
 
 inline F silu(F x) { return div(x, add(set(1.0f), exp(min(sub(zero(), x), set(87.0f))))); }
 
-// What is done with a block of results: written to out, with bias and residual added, or gated.
+// What is done with a block of results: written to out, with bias and residual added, or gated, or through silu.
 struct Epilogue {
   float* out;             // [R, width]
   const float* residual;  // [R, width] or null; may be out itself
   int64_t width;          // outputs, half of the weight's when gated
+  bool silu;              // of the result with its bias, before the residual is added
 
   void put(int64_t row, int64_t column, F value) const {
     const int64_t at = row * width + column;
@@ -239,7 +240,9 @@ inline void finish(const Weight& w, bool gate, const Epilogue& epilogue, int64_t
     }
     for (int half = 0; half < kHalves; ++half) {
       const int64_t column = block * kBlock + half * kLanes;
-      if (column < epilogue.width) epilogue.put(r + i, column, with_bias(w, column, result.at[i][half]));
+      if (column >= epilogue.width) continue;
+      const F value = with_bias(w, column, result.at[i][half]);
+      epilogue.put(r + i, column, epilogue.silu ? silu(value) : value);
     }
   }
 }

@@ -1,65 +1,23 @@
 // The Python face of the native kernels: plain arrays in, plain arrays out. Everything that could reach past the end of
-// an array is checked here or in Layout, so that a wrong call raises instead of crashing.
-#include <pybind11/numpy.h>
-#include <pybind11/pybind11.h>
+// an array is checked here, in record.h or in Layout, so that a wrong call raises instead of crashing.
 #include <pybind11/stl.h>
 
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "arguments.h"
 #include "pack.h"
 #include "pool.h"
 #include "program.h"
+#include "rank.h"
+#include "record.h"
 #include "sample.h"
 
-namespace py = pybind11;
 using namespace paceline;
 
 namespace {
-
-template <class T>
-using Array = py::array_t<T, py::array::c_style>;
-
-// The array as it is: no silent conversion of type or layout.
-template <class T>
-Array<T> exact(const py::object& object, const char* name, py::ssize_t dimensions) {
-  if (!py::isinstance<Array<T>>(object))
-    throw py::type_error(std::string(name) + " must be a contiguous array of " + std::string(py::str(py::dtype::of<T>())));
-  auto array = py::reinterpret_borrow<Array<T>>(object);
-  if (reinterpret_cast<uintptr_t>(array.data()) % alignof(T))
-    throw py::value_error(std::string(name) + " must be aligned in memory");
-  if (array.ndim() != dimensions)
-    throw py::value_error(std::string(name) + " must have " + std::to_string(dimensions) + " dimensions");
-  return array;
-}
-
-template <class T>
-Array<T> sized(const py::object& object, const char* name, py::ssize_t size) {
-  auto array = exact<T>(object, name, 1);
-  if (array.size() != size)
-    throw py::value_error(std::string(name) + " must have " + std::to_string(size) + " entries");
-  return array;
-}
-
-std::vector<float> floats(const py::object& object, const char* name, py::ssize_t size) {
-  auto array = sized<float>(object, name, size);
-  return {array.data(), array.data() + array.size()};
-}
-
-// None converts to a null pointer.
-template <class T>
-void required(const std::shared_ptr<T>& object, const char* name) {
-  if (!object) throw py::type_error(std::string(name) + " must not be None");
-}
-
-// A weight that keeps its Python buffers alive.
-struct OwnedWeight : Weight {
-  py::object data_owner, bias_owner;
-  using Weight::Weight;
-};
 
 size_t packed_bytes(Format format, int outputs, int inputs) {
   constexpr int most = 1 << 30;
@@ -102,72 +60,10 @@ Array<float> unpack(const OwnedWeight& weight, int first, int count) {
   return out;
 }
 
-std::optional<NormParameters> norm(const py::object& weight, float eps, int size) {
-  if (weight.is_none()) return std::nullopt;
-  return NormParameters{floats(weight, "norm", size), eps};
-}
-
-void check_value(const Program& program, int value, int width, bool sampled, const char* name) {
-  if (program.width(value) != width)
-    throw py::value_error(std::string(name) + " has width " + std::to_string(program.width(value)) + " where " +
-                          std::to_string(width) + " is needed");
-  if (program.sampled(value) != sampled)
-    throw py::value_error(std::string(name) + " must have " + (sampled ? "the sampled rows" : "all rows"));
-}
-
-void record_linear(Program& program, int in, std::shared_ptr<OwnedWeight> weight, const py::object& norm_weight,
-                   float eps, int residual, bool gate, int out) {
-  required(weight, "the weight");
-  const bool sampled = program.sampled(in);
-  check_value(program, in, weight->inputs, sampled, "the input");
-  if (in == out) throw py::value_error("the output must not be the input");
-  if (gate && weight->bias) throw py::value_error("a gated weight has no bias");
-  const int outputs = gate ? weight->outputs / 2 : weight->outputs;
-  const int width = program.width(out);
-  check_value(program, out, width, sampled, "the output");
-  if (gate ? weight->outputs % kBlock || width > outputs || width <= outputs - kLanes : width != outputs)
-    throw py::value_error("the output's width does not fit the weight");
-  if (residual >= 0) check_value(program, residual, width, sampled, "the residual");
-  program.add<LinearOp>(in, std::move(weight), norm(norm_weight, eps, program.width(in)), residual, gate, out,
-                        program.precision);
-}
-
-// The number of query heads in a projection for this cache.
-int check_cache(const Program& program, int qkv, const std::shared_ptr<Cache>& cache, int layer) {
-  required(cache, "the cache");
-  const int d = cache->head_dim, width = program.width(qkv), query_heads = width / d - 2 * cache->heads;
-  if (width % d || query_heads < 1 || query_heads % cache->heads)
-    throw py::value_error("the projection's width does not fit the cache's heads");
-  check_value(program, qkv, width, false, "the projection");
-  if (layer < 0 || layer >= cache->layers) throw py::value_error("the cache has no such layer");
-  return query_heads;
-}
-
-void record_rope(Program& program, int qkv, std::shared_ptr<Cache> cache, int layer, std::shared_ptr<Rotation> rotation,
-                 const py::object& q_norm, float q_eps, const py::object& k_norm, float k_eps) {
-  required(rotation, "the rotation");
-  check_cache(program, qkv, cache, layer);
-  const int d = cache->head_dim;
-  if (static_cast<int64_t>(rotation->cos.size()) != rotation->positions * (d / 2))
-    throw py::value_error("the rotation's angles do not fit the head size");
-  program.limit_positions(rotation->positions);
-  program.limit_blocks(cache->blocks);
-  program.add<RopeStoreOp>(qkv, std::move(cache), layer, std::move(rotation), norm(q_norm, q_eps, d),
-                           norm(k_norm, k_eps, d));
-}
-
-void record_attention(Program& program, int qkv, std::shared_ptr<Cache> cache, int layer, int out) {
-  const int query_heads = check_cache(program, qkv, cache, layer);
-  check_value(program, out, query_heads * cache->head_dim, false, "the output");
-  if (qkv == out) throw py::value_error("the output must not be the input");
-  program.limit_blocks(cache->blocks);
-  program.add<AttentionOp>(qkv, std::move(cache), layer, query_heads, out);
-}
-
 // batch: ids, positions, slots, sampled (int64), row_starts, contexts (int32), tables (int32, 2-d), causal (bool),
-// ancestors (int64).
+// ancestors (int64), features (float32, 2-d, or None).
 double run(Program& program, const py::tuple& batch, size_t begin, size_t end, int repeats) {
-  if (batch.size() != 9) throw py::value_error("a batch has nine arrays");
+  if (batch.size() != 10) throw py::value_error("a batch has ten arrays");
   if (begin > end || end > program.size() || repeats < 1) throw py::value_error("there are no such ops");
   const auto ids = exact<int64_t>(batch[0], "ids", 1);
   const auto rows = ids.size();
@@ -181,9 +77,15 @@ double run(Program& program, const py::tuple& batch, size_t begin, size_t end, i
   if (tables.shape(0) != sequences) throw py::value_error("block_tables must have one row per sequence");
   const auto causal = sized<bool>(batch[7], "causal", sequences);
   const auto ancestors = sized<int64_t>(batch[8], "ancestors", rows);
+  std::optional<Array<float>> features;
+  if (!batch[9].is_none()) {
+    features = exact<float>(batch[9], "features", 2);
+    if (features->shape(0) != rows) throw py::value_error("features must have one row per id");
+  }
   const Batch b{rows, sampled.size(), sequences, tables.shape(1), ids.data(), positions.data(), slots.data(),
                 sampled.data(), starts.data(), contexts.data(), tables.data(),
-                reinterpret_cast<const uint8_t*>(causal.data()), ancestors.data()};
+                reinterpret_cast<const uint8_t*>(causal.data()), ancestors.data(), features ? features->data() : nullptr,
+                features ? features->shape(1) : 0};
   py::gil_scoped_release release;
   return program.run(b, begin, end, repeats);
 }
@@ -198,16 +100,51 @@ py::array view(const Program& program, int value, int64_t rows) {
 }
 
 using DrawTuple = std::tuple<uint64_t, uint64_t, double, int64_t, double, double>;
-std::vector<int64_t> sample(const py::object& logits, const std::vector<DrawTuple>& draws) {
-  const auto rows = exact<float>(logits, "logits", 2);
-  if (rows.shape(0) != static_cast<py::ssize_t>(draws.size()) || rows.shape(1) < 1)
+
+Draw draw_of(const DrawTuple& draw) {
+  const auto [seed, position, temperature, top_k, top_p, min_p] = draw;
+  return {seed, position, temperature, top_k, top_p, min_p};
+}
+
+Array<float> drawn_rows(const py::object& logits, size_t draws) {
+  auto rows = exact<float>(logits, "logits", 2);
+  if (rows.shape(0) != static_cast<py::ssize_t>(draws) || rows.shape(1) < 1)
     throw py::value_error("logits need one row per draw");
+  return rows;
+}
+
+std::vector<int64_t> sample(const py::object& logits, const std::vector<DrawTuple>& draws) {
+  const auto rows = drawn_rows(logits, draws.size());
   std::vector<int64_t> out;
   py::gil_scoped_release release;
   std::vector<float> scaled;
-  for (size_t r = 0; r < draws.size(); ++r) {
-    const auto [seed, position, temperature, top_k, top_p, min_p] = draws[r];
-    out.push_back(sample_row(rows.data(r), rows.shape(1), {seed, position, temperature, top_k, top_p, min_p}, scaled));
+  for (size_t r = 0; r < draws.size(); ++r)
+    out.push_back(sample_row(rows.data(r), rows.shape(1), draw_of(draws[r]), scaled));
+  return out;
+}
+
+// vocabulary: the id of each column (int64), or None where they are the ids.
+std::pair<Array<int64_t>, Array<float>> rank(const py::object& logits, const py::object& vocabulary,
+                                             const std::vector<DrawTuple>& draws, int64_t k) {
+  const auto rows = drawn_rows(logits, draws.size());
+  const py::ssize_t columns = rows.shape(1), count = rows.shape(0);
+  if (k < 1 || k > columns) throw py::value_error("k must be between 1 and the number of columns");
+  std::optional<Array<int64_t>> ids;
+  if (!vocabulary.is_none()) {
+    ids = sized<int64_t>(vocabulary, "vocabulary", columns);
+    int64_t signs = 0;
+    for (py::ssize_t i = 0; i < columns; ++i) signs |= ids->data()[i];
+    if (signs < 0) throw py::value_error("a token id is negative");
+  }
+  std::pair<Array<int64_t>, Array<float>> out{Array<int64_t>({count, py::ssize_t{k}}), Array<float>({count, py::ssize_t{k}})};
+  int64_t* tokens = out.first.mutable_data();
+  float* probabilities = out.second.mutable_data();
+  {
+    py::gil_scoped_release release;
+    RankScratch scratch;
+    for (py::ssize_t r = 0; r < count; ++r)
+      rank_row(rows.data() + r * columns, ids ? ids->data() : nullptr, columns, draw_of(draws[r]), k, scratch,
+               tokens + r * k, probabilities + r * k);
   }
   return out;
 }
@@ -215,7 +152,7 @@ std::vector<int64_t> sample(const py::object& logits, const std::vector<DrawTupl
 }  // namespace
 
 PYBIND11_MODULE(PACELINE_MODULE, m) {
-  m.attr("ABI") = 3;  // compared by isa.py: raise both with every change of what this module takes or gives
+  m.attr("ABI") = 4;  // compared by isa.py: raise both with every change of what this module takes or gives
   m.attr("LANES") = kLanes;
   m.attr("PAGE") = kPage;
   py::enum_<Format>(m, "Format", py::module_local())
@@ -244,6 +181,7 @@ PYBIND11_MODULE(PACELINE_MODULE, m) {
   m.def("pack", &pack);
   m.def("unpack", &unpack);
   m.def("sample", &sample);
+  m.def("rank", &rank);
 
   py::class_<OwnedWeight, std::shared_ptr<OwnedWeight>>(m, "Weight", py::module_local())
       .def(py::init(&make_weight))
@@ -281,17 +219,9 @@ PYBIND11_MODULE(PACELINE_MODULE, m) {
       }))
       .def("value", &Program::value)
       .def("__len__", &Program::size)
-      .def("embed", [](Program& p, std::shared_ptr<OwnedWeight> table, int out) {
-        required(table, "the table");
-        check_value(p, out, table->inputs, false, "the output");
-        p.limit_vocabulary(table->outputs);
-        p.add<EmbedOp>(std::move(table), out);
-      })
-      .def("select", [](Program& p, int in, int out) {
-        check_value(p, in, p.width(in), false, "the input");
-        check_value(p, out, p.width(in), true, "the output");
-        p.add<SelectOp>(in, out);
-      })
+      .def("embed", &record_embed)
+      .def("feed", &record_feed)
+      .def("select", &record_select)
       .def("linear", &record_linear)
       .def("rope_store", &record_rope)
       .def("attention", &record_attention)

@@ -75,6 +75,20 @@ class EmbedOp : public Op {
   int out_;
 };
 
+class FeedOp : public Op {
+ public:
+  explicit FeedOp(int out) : out_(out) {}
+  void run(Pass& pass, int thread) noexcept override {
+    const int64_t width = pass.values[out_].width;
+    const Share share(pass.batch().rows, thread, pass.pool.threads());
+    std::copy(pass.batch().features + share.begin * width, pass.batch().features + share.end * width,
+              pass.data(out_) + share.begin * width);
+  }
+
+ private:
+  int out_;
+};
+
 class SelectOp : public Op {
  public:
   SelectOp(int in, int out) : in_(in), out_(out) {}
@@ -91,9 +105,9 @@ class SelectOp : public Op {
 
 class LinearOp : public Op {
  public:
-  LinearOp(int in, std::shared_ptr<Weight> weight, std::optional<NormParameters> norm, int residual, bool gate, int out,
-           Precision precision)
-      : in_(in), residual_(residual), out_(out), gate_(gate), weight_(std::move(weight)), norm_(std::move(norm)),
+  LinearOp(int in, std::shared_ptr<Weight> weight, std::optional<NormParameters> norm, int residual, bool gate,
+           bool silu, int out, Precision precision)
+      : in_(in), residual_(residual), out_(out), gate_(gate), silu_(silu), weight_(std::move(weight)), norm_(std::move(norm)),
         precision_(precision) {}
 
   void begin(Pass& pass) override {
@@ -120,7 +134,8 @@ class LinearOp : public Op {
       prepare(pass, x, tile * kRowTile, std::min((tile + 1) * int64_t{kRowTile}, rows));
     if (!alone(rows)) pass.pool.barrier();
     const Share blocks(weight_->blocks(), thread, threads);
-    const Epilogue epilogue{pass.data(out_), residual_ < 0 ? nullptr : pass.data(residual_), pass.values[out_].width};
+    const Epilogue epilogue{pass.data(out_), residual_ < 0 ? nullptr : pass.data(residual_), pass.values[out_].width,
+                            silu_};
     linear_blocks(*weight_, x, rows, gate_, epilogue, blocks.begin, blocks.end);
   }
 
@@ -142,7 +157,7 @@ class LinearOp : public Op {
   }
 
   int in_, residual_, out_;
-  bool gate_;
+  bool gate_, silu_;
   std::shared_ptr<Weight> weight_;
   std::optional<NormParameters> norm_;
   Precision precision_;

@@ -26,6 +26,12 @@ class Program {
   void limit_positions(int64_t size) { positions_ = std::min(positions_, size); }
   void limit_blocks(int64_t size) { blocks_ = std::min(blocks_, size); }
 
+  // Ops read the batch's features, [R, width].
+  void read_features(int width) {
+    require(feature_width_ == 0 || feature_width_ == width, "a pass reads features of one width");
+    feature_width_ = width;
+  }
+
   int value(int width, bool sampled) {
     require(width >= 1, "a value has at least one column");
     values_.push_back({width, sampled, std::make_shared<std::vector<float>>()});
@@ -42,6 +48,9 @@ class Program {
 
   // Runs ops [begin, end) `repeats` times and returns seconds per run.
   double run(const Batch& batch, size_t begin, size_t end, int repeats) {
+    require(feature_width_ == 0 || batch.features, "this pass reads features and the batch has none");
+    require(feature_width_ == 0 || batch.feature_width == feature_width_,
+            "the batch's features do not have the width that this pass reads");
     pass_.layout.build(batch, blocks_, positions_, vocabulary_);
     for (auto& v : values_) {
       const size_t wanted = static_cast<size_t>(pass_.rows(v)) * v.width;
@@ -82,6 +91,7 @@ class Program {
   Pass pass_;
   std::vector<std::unique_ptr<Op>> ops_;
   int64_t vocabulary_ = kUnlimited, positions_ = kUnlimited, blocks_ = kUnlimited;
+  int feature_width_ = 0;  // of the features that ops read; 0: none do
 };
 
 }  // namespace paceline

@@ -34,10 +34,11 @@ inline std::array<uint32_t, 4> philox(uint64_t position, uint64_t quad, uint64_t
   return {x0, x1, x2, x3};
 }
 
+inline double uniform(uint32_t word) { return (static_cast<double>(word >> 8) + 0.5) / 16777216.0; }
+inline float gumbel_of(double u) { return static_cast<float>(-std::log(-std::log(u))); }
+
 inline float gumbel(uint64_t position, int64_t token, uint64_t seed) {
-  const uint32_t word = philox(position, static_cast<uint64_t>(token) / 4, seed)[token % 4];
-  const double u = (static_cast<double>(word >> 8) + 0.5) / 16777216.0;
-  return static_cast<float>(-std::log(-std::log(u)));
+  return gumbel_of(uniform(philox(position, static_cast<uint64_t>(token) / 4, seed)[token % 4]));
 }
 
 // No noise exceeds 17.33: a token further than that below another one cannot win.
@@ -93,15 +94,20 @@ inline std::vector<int64_t> nucleus(const std::vector<float>& scaled, const Draw
   return ids;
 }
 
+// logits / T for a T above 0, [n].
+inline void scale_logits(const float* logits, int64_t n, double temperature, float* out) {
+  const auto divisor = static_cast<float>(std::max(temperature, kColdest));
+  for (int64_t i = 0; i < n; ++i) {
+    const float value = logits[i] / divisor;
+    out[i] = value == value ? value : -std::numeric_limits<float>::infinity();  // NaN has no place in an order
+  }
+}
+
 inline int64_t sample_row(const float* logits, int64_t n, const Draw& draw, std::vector<float>& scaled) {
   const int64_t best = argmax(logits, n);
   if (draw.temperature <= 0) return best;
-  const auto temperature = static_cast<float>(std::max(draw.temperature, kColdest));
   scaled.resize(n);
-  for (int64_t i = 0; i < n; ++i) {
-    const float value = logits[i] / temperature;
-    scaled[i] = value == value ? value : -std::numeric_limits<float>::infinity();  // NaN has no place in an order
-  }
+  scale_logits(logits, n, draw.temperature, scaled.data());
   const float floor = scaled[best] + gumbel(draw.position, best, draw.seed) - kNoiseCeiling;
   int64_t winner = best;
   float highest = -std::numeric_limits<float>::infinity();

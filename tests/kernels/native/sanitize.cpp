@@ -60,19 +60,22 @@ struct Decoder {
                                                         std::vector<float>(kPositions * kHeadDim / 2, 0.6f), kPositions});
     const int x = program.value(kHidden, false), qkv = program.value(width, false);
     const int seen = program.value(kHeads * kHeadDim, false), inner = program.value(kInner, false);
-    const int last = program.value(kHidden, true);
+    const int last = program.value(kHidden, true), fed = program.value(kHidden, false);
     logits = program.value(kVocabulary, true);
     auto table = model.weight(Format::f32, kVocabulary, kHidden);
     program.add<EmbedOp>(table, x);
-    program.add<LinearOp>(x, model.weight(Format::q4, width, kHidden), norm, -1, false, qkv, kPrecision);
+    program.add<FeedOp>(fed);
+    program.read_features(kHidden);
+    program.add<LinearOp>(fed, model.weight(Format::q8, kHidden, kHidden), std::nullopt, x, false, true, x, kPrecision);
+    program.add<LinearOp>(x, model.weight(Format::q4, width, kHidden), norm, -1, false, false, qkv, kPrecision);
     program.add<RopeStoreOp>(qkv, cache, 0, rotation, std::nullopt, std::nullopt);
     program.add<AttentionOp>(qkv, cache, 0, kHeads, seen);
-    program.add<LinearOp>(seen, model.weight(Format::q8, kHidden, kHeads * kHeadDim), std::nullopt, x, false, x,
+    program.add<LinearOp>(seen, model.weight(Format::q8, kHidden, kHeads * kHeadDim), std::nullopt, x, false, false, x,
                           kPrecision);
-    program.add<LinearOp>(x, model.weight(Format::q4, 2 * kInner, kHidden, true), norm, -1, true, inner, kPrecision);
-    program.add<LinearOp>(inner, model.weight(Format::q4_128, kHidden, kInner), std::nullopt, x, false, x, kPrecision);
+    program.add<LinearOp>(x, model.weight(Format::q4, 2 * kInner, kHidden, true), norm, -1, true, false, inner, kPrecision);
+    program.add<LinearOp>(inner, model.weight(Format::q4_128, kHidden, kInner), std::nullopt, x, false, false, x, kPrecision);
     program.add<SelectOp>(x, last);
-    program.add<LinearOp>(last, table, norm, -1, false, logits, kPrecision);
+    program.add<LinearOp>(last, table, norm, -1, false, false, logits, kPrecision);
     program.limit_vocabulary(kVocabulary);
     program.limit_positions(kPositions);
     program.limit_blocks(kBlocks);
@@ -89,9 +92,11 @@ struct Decoder {
       slots[r] = tables[(context + r) / kPage] * kPage + (context + r) % kPage;
       ancestors[r] = 1 | int64_t{1} << r % 64;
     }
+    std::vector<float> features(rows * kHidden);
+    for (size_t i = 0; i < features.size(); ++i) features[i] = static_cast<float>(i % 17) / 17;
     const uint8_t causal = !tree;
     const Batch batch{rows, 2, 1, kBlocks, ids.data(), positions.data(), slots.data(), sampled.data(), starts.data(),
-                      contexts.data(), tables.data(), &causal, ancestors.data()};
+                      contexts.data(), tables.data(), &causal, ancestors.data(), features.data(), kHidden};
     program.run(batch, 0, program.size(), 1);
     const auto memory = program.data(logits, 2);
     return {memory->begin(), memory->begin() + 2 * kVocabulary};

@@ -28,7 +28,7 @@ from paceline.kernels.native import isa
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 SETS = ("generic", "avx512")  # arrays without intrinsics, and the widest loads
-FILES = ("attention", "cache", "layout", "linear", "module", "ops", "packing", "recorder", "sample")
+FILES = ("attention", "cache", "feed", "layout", "linear", "module", "ops", "packing", "rank", "recorder", "sample")
 # Tests whose point is equal bits run long and read no other memory than the rest.
 TESTS = "not avx2 and not same_bits and not bits_of_plain and not long_contexts and not reference_tokens"
 CHECKS = ["-O1", "-g", "-fno-omit-frame-pointer", "-fno-sanitize-recover=all"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Callable
 from types import ModuleType
@@ -34,9 +35,11 @@ def decoder(module: ModuleType) -> Callable[[], tuple[Program, Arrays]]:
         kept = program.native.value(head_dim, True)
         program.native.select(out, kept)
         program.linear(kept, pack(module, torch.ones(5, head_dim)), sampled=True)
+        program.native.feed(program.native.value(7, False))
         jobs = [chain(20, 5), Job(14, 4, (-1, 0, 0, 2))]
         batch = batch_of(jobs, [[3, 0], [5, 2]], sampled=[4, 5, 8])
-        return program, dict(zip(ARRAYS, arrays(batch), strict=True))
+        fed = dataclasses.replace(batch, features=np.ones((9, 7), np.float32))
+        return program, dict(zip(ARRAYS, arrays(fed), strict=True))
 
     return make
 
@@ -96,6 +99,7 @@ WRONG_BATCHES: dict[str, tuple[Callable[[Arrays], None], str]] = {
             context_lens=np.zeros(1, np.int32),
             block_tables=np.zeros((1, 5), np.int32),
             causal=np.zeros(1, bool),
+            features=np.ones((65, 7), np.float32),
         ),
         "more than 64 nodes",
     ),
@@ -112,6 +116,11 @@ WRONG_BATCHES: dict[str, tuple[Callable[[Arrays], None], str]] = {
     "row starts are empty": (replace("row_starts", lambda a: a[:0]), "at least one sequence"),
     "a sequence too few in block_tables": (replace("block_tables", lambda a: a[:1]), "one row per sequence"),
     "tables in one dimension": (replace("block_tables", lambda a: a[0]), "block_tables must have 2 dimensions"),
+    "features of fewer rows": (replace("features", lambda a: a[:-1]), "features must have one row per id"),
+    "features of another width": (replace("features", lambda a: a[:, :6].copy()), "do not have the width"),
+    "features of no width": (replace("features", lambda a: a[:, :0].copy()), "do not have the width"),
+    "features in one dimension": (replace("features", lambda a: a[0]), "features must have 2 dimensions"),
+    "no features": (replace("features", lambda a: None), "this pass reads features and the batch has none"),
     "ids in two dimensions": (replace("ids", lambda a: a[None]), "ids must have 1 dimensions"),
     **{
         f"{name} is too short": (replace(name, lambda a: a[:-1].copy()), f"{name} must have [0-9]+ entries")
@@ -145,6 +154,8 @@ def test_an_array_of_another_kind_is_an_error(
     array = batch[name]
     if wrong == "byte order" and array.dtype.itemsize == 1:
         pytest.skip("a byte has no order")
+    if wrong == "None" and name == "features":
+        pytest.skip("a batch need not have any")
     batch[name] = {
         "dtype": lambda: array.astype(np.float64),
         "byte order": lambda: array.astype(array.dtype.newbyteorder()),
@@ -152,7 +163,7 @@ def test_an_array_of_another_kind_is_an_error(
         "list": lambda: array.tolist(),
         "None": lambda: None,
     }[wrong]()
-    with pytest.raises(TypeError, match=rf"{name} must be a contiguous array of (u?int|bool)"):
+    with pytest.raises(TypeError, match=rf"{name} must be a contiguous array of (u?int|bool|float)"):
         program.native.run(tuple(batch.values()), 0, len(program.native), 1)
 
 
@@ -162,7 +173,7 @@ def test_ops_that_do_not_exist_are_an_error(decoder: Callable[[], tuple[Program,
     for begin, end, repeats in ((0, count + 1, 1), (count + 1, count + 1, 1), (3, 2, 1), (0, count, 0), (0, count, -1)):
         with pytest.raises(ValueError, match="there are no such ops"):
             program.native.run(tuple(batch.values()), begin, end, repeats)
-    with pytest.raises(ValueError, match="nine arrays"):
+    with pytest.raises(ValueError, match="ten arrays"):
         program.native.run(tuple(batch.values())[:-1], 0, count, 1)
     assert program.native.run(tuple(batch.values()), 2, 2, 1) >= 0
 

@@ -34,18 +34,25 @@ def test_ops_that_do_not_fit_each_other_are_an_error(module: ModuleType) -> None
         (native.select, (narrow, out), "the output must have the sampled rows"),
         (native.select, (few, few), "the input must have all rows"),
         (native.select, (x, few), "the output has width 16 where 48 is needed"),
-        (native.linear, (x, square, *none, -1, False, out), "the input has width 48 where 16 is needed"),
-        (native.linear, (narrow, square, *none, -1, False, x), "width"),
-        (native.linear, (narrow, square, *none, -1, False, few), "the output must have all rows"),
-        (native.linear, (few, square, *none, -1, False, out), "the output must have the sampled rows"),
-        (native.linear, (narrow, square, *none, -1, False, narrow), "the output must not be the input"),
-        (native.linear, (narrow, square, *none, x, False, out), "the residual has width 48 where 16 is needed"),
-        (native.linear, (narrow, square, *none, few, False, out), "the residual must have all rows"),
-        (native.linear, (narrow, square, *none, 99, False, out), "no such value"),
-        (native.linear, (narrow, square, np.ones(15, np.float32), 0.0, -1, False, out), "norm must have 16 entries"),
-        (native.linear, (narrow, square, *none, -1, True, out), "the output's width does not fit the weight"),
-        (native.linear, (narrow, gated, *none, -1, True, x), "the output's width does not fit the weight"),
-        (native.linear, (narrow, biased, *none, -1, True, out), "a gated weight has no bias"),
+        (native.feed, (few,), "the output must have all rows"),
+        (native.feed, (77,), "no such value"),
+        (native.linear, (narrow, gated, *none, -1, True, True, out), "a gated result has no silu of its own"),
+        (native.linear, (x, square, *none, -1, False, False, out), "the input has width 48 where 16 is needed"),
+        (native.linear, (narrow, square, *none, -1, False, False, x), "width"),
+        (native.linear, (narrow, square, *none, -1, False, False, few), "the output must have all rows"),
+        (native.linear, (few, square, *none, -1, False, False, out), "the output must have the sampled rows"),
+        (native.linear, (narrow, square, *none, -1, False, False, narrow), "the output must not be the input"),
+        (native.linear, (narrow, square, *none, x, False, False, out), "the residual has width 48 where 16 is needed"),
+        (native.linear, (narrow, square, *none, few, False, False, out), "the residual must have all rows"),
+        (native.linear, (narrow, square, *none, 99, False, False, out), "no such value"),
+        (
+            native.linear,
+            (narrow, square, np.ones(15, np.float32), 0.0, -1, False, False, out),
+            "norm must have 16 entries",
+        ),
+        (native.linear, (narrow, square, *none, -1, True, False, out), "the output's width does not fit the weight"),
+        (native.linear, (narrow, gated, *none, -1, True, False, x), "the output's width does not fit the weight"),
+        (native.linear, (narrow, biased, *none, -1, True, False, out), "a gated weight has no bias"),
         (native.rope_store, (narrow, cache, 0, rotation, *none, *none), "does not fit the cache's heads"),
         (native.rope_store, (x, wide, 0, rotation, *none, *none), "does not fit the cache's heads"),
         (native.rope_store, (x, cache, 2, rotation, *none, *none), "no such layer"),
@@ -64,7 +71,7 @@ def test_ops_that_do_not_fit_each_other_are_an_error(module: ModuleType) -> None
     missing: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
         (module.Program, (None, 4.0)),
         (native.embed, (None, out)),
-        (native.linear, (narrow, None, *none, -1, False, out)),
+        (native.linear, (narrow, None, *none, -1, False, False, out)),
         (native.rope_store, (x, None, 0, rotation, *none, *none)),
         (native.rope_store, (x, cache, 0, None, *none, *none)),
         (native.attention, (x, None, 0, out)),
@@ -73,6 +80,11 @@ def test_ops_that_do_not_fit_each_other_are_an_error(module: ModuleType) -> None
         with pytest.raises(TypeError, match="must not be None"):
             call(*arguments)
     assert len(native) == 0
+    native.feed(narrow)
+    native.feed(out)
+    with pytest.raises(ValueError, match="features of one width"):
+        native.feed(x)
+    assert len(native) == 2
     for outlier in (-1.0, np.nan):
         with pytest.raises(ValueError, match="outlier must not be negative"):
             module.Program(module.Pool(1), outlier)

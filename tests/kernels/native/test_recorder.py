@@ -179,6 +179,43 @@ def test_values_that_are_alive_never_share_a_buffer(bench: Bench) -> None:
     torch.testing.assert_close(logits, want_hidden @ squares[4].T + first, rtol=1e-4, atol=1e-4)
 
 
+def test_every_result_is_seen_by_its_own_number_of_rows(bench: Bench) -> None:
+    """Values kept early in a pass survive what is computed after them, and each call gives those of its batch."""
+    matrix, table = bench.matrix(24, 24), bench.matrix(40, 24)
+    weight, packed, recorder = bench.packer.pack(matrix_of(matrix)), bench.packer.pack(matrix_of(table)), bench.recorder
+
+    def forward(batch: Batch, cache: Any) -> Any:
+        x = recorder.embed(packed, batch.ids)
+        early = recorder.linear(x, weight)
+        y = early
+        for _ in range(5):
+            y = recorder.linear(y, weight)
+        few = recorder.select(y, batch.sampled)
+        return recorder.linear(few, weight), few, early, recorder.select(x, batch.sampled), y
+
+    run = recorder.compile(forward)
+    for rows, sampled in ((6, [5]), (1, [0, 0]), (33, [3, 8, 20]), (4, [])):
+        results = [torch.from_numpy(result.copy()) for result in run(rows_only(rows, sampled), None)]
+        x = table[:rows]
+        early = x @ matrix.T
+        last = early @ torch.linalg.matrix_power(matrix.T, 5)
+        wanted = (last[sampled] @ matrix.T, last[sampled], early, x[sampled], last)
+        for got, want in zip(results, wanted, strict=True):
+            torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-4)
+
+
+def test_a_result_that_was_overwritten_is_an_error(bench: Bench) -> None:
+    weight = bench.packer.pack(matrix_of(bench.matrix(24, 24)))
+    table = bench.packer.pack(matrix_of(bench.matrix(5, 24)))
+
+    def forward(batch: Batch, cache: Any) -> Any:
+        x = bench.recorder.embed(table, batch.ids)
+        return bench.recorder.linear(bench.recorder.linear(x, weight), weight, residual=x), x
+
+    with pytest.raises(RuntimeError, match="this value is gone"):
+        bench.run(forward)
+
+
 def test_buffers_are_used_again(bench: Bench) -> None:
     """Twenty products in a row need as many buffers as two."""
     weight = bench.packer.pack(matrix_of(bench.matrix(24, 24)))
