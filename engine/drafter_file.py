@@ -44,13 +44,17 @@ class DrafterFile:
     def number(self, name: str, default: float | None = None) -> float:
         value = self.config.get(name, default)
         if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-            raise ModelError(f"The drafter's config {self.folder / CONFIG} has no valid {name}; fetch the drafter again.")
+            raise ModelError(
+                f"The drafter's config {self.folder / CONFIG} has no valid {name}; fetch the drafter again."
+            )
         return value
 
     def size(self, name: str, default: int | None = None) -> int:
         value = self.number(name, default)
         if value != int(value):
-            raise ModelError(f"The drafter's config {self.folder / CONFIG} has no valid {name}; fetch the drafter again.")
+            raise ModelError(
+                f"The drafter's config {self.folder / CONFIG} has no valid {name}; fetch the drafter again."
+            )
         return int(value)
 
     def __contains__(self, name: str) -> bool:
@@ -63,7 +67,9 @@ class DrafterFile:
     def tensor(self, name: str, *shape: int) -> Tensor:
         found = self._tensors.get(name)
         if found is None:
-            raise ModelError(f"The tensor {name} is missing in the drafter {self.folder}; it is damaged, or of another kind.")
+            raise ModelError(
+                f"The tensor {name} is missing in the drafter {self.folder}; it is damaged, or of another kind."
+            )
         if found.shape != shape:
             raise ModelError(
                 f"The tensor {name} of the drafter {self.folder} has the shape {list(found.shape)} where {list(shape)} "

@@ -226,7 +226,9 @@ class Engine:
         verdicts = []
         for row, outcome, offset, start in zip(plan.rows, outcomes, out.offsets, out.starts, strict=True):
             path = np.array(outcome.path)
-            sampled = hidden is not None and outcome.tokens
+            last = None
+            if hidden is not None and outcome.tokens:
+                last = hidden[start + outcome.path[-1] - row.known + 1].copy()
             verdicts.append(
                 Verdict(
                     row.seq.id,
@@ -235,7 +237,7 @@ class Engine:
                     finished=outcome.finish is not None,
                     start=row.start,
                     features=tuple(each[offset + path] for each in features),
-                    hidden=hidden[start + outcome.path[-1] - row.known + 1].copy() if sampled else None,
+                    hidden=last,
                 )
             )
         return verdicts

@@ -27,7 +27,7 @@ from .eagle_file import ARCHITECTURE as EAGLE
 from .eagle_file import read_eagle
 from .errors import ConfigError, ModelError
 from .model.config import ModelConfig, RopeConfig
-from .model.decoder import Decoder, rotation_table
+from .model.decoder import Decoder, rotation
 from .model.weights import ModelWeights
 
 _log = logging.getLogger(__name__)
@@ -56,7 +56,10 @@ class Surroundings:
 class Speculator(Protocol):
     """A drafter that waits for its engine."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What a request may ask for."""
+        ...
 
     def taps(self, ops: Ops) -> Mapping[int, Packed] | None:
         """What the model's pass shall compute for it, see `Decoder`; None for one that needs no hidden states."""
@@ -95,7 +98,7 @@ class EagleSpeculator:
 
     def build(self, around: Surroundings) -> Proposer:
         weights, ops = self.weights, around.ops
-        turn = rotation_table(RopeConfig(theta=weights.rope_theta), weights.head_dim, around.context_length, ops.constant)
+        turn = rotation(RopeConfig(theta=weights.rope_theta), weights.head_dim, around.context_length, ops.constant)
         head = around.head_rows(weights.vocabulary) if weights.head is None else weights.head
         model = EagleModel(weights, ops, turn, around.decoder.embed_table, head)
         cache = ops.allocate(weights.cache_shape, around.blocks)

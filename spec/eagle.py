@@ -95,4 +95,3 @@ class EagleModel:
         x = ops.linear(ops.linear(x, self._gate_up, norm=self._ffn_norm, gate=True), self._down, residual=x)
         hidden = ops.select(x, batch.sampled)
         return ops.linear(hidden, self._head, norm=self._norm), hidden
-

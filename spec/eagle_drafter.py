@@ -140,9 +140,7 @@ class EagleDrafter:
     name = "eagle"
     needs_hidden = True
 
-    def __init__(
-        self, model: EagleModel, cache: Cache, ops: Ops, *, index: int, token_ms: Callable[[], float]
-    ) -> None:
+    def __init__(self, model: EagleModel, cache: Cache, ops: Ops, *, index: int, token_ms: Callable[[], float]) -> None:
         self._model = model
         self._cache = cache
         self._ops = ops
@@ -230,9 +228,7 @@ class EagleDrafter:
         start = time.perf_counter()
         for tree, best in chosen:
             tree.inside += best
-        logits, hidden = self._forward(
-            batch_of([tree.rows() for tree, _ in chosen], [len(best) for _, best in chosen])
-        )
+        logits, hidden = self._forward(batch_of([tree.rows() for tree, _ in chosen], [len(best) for _, best in chosen]))
         new = [(tree, node) for tree, best in chosen for node in best]
         tokens, estimates = self._rank(logits, [(tree, tree.depths[node] + 1) for tree, node in new])
         for i, (tree, node) in enumerate(new):
@@ -246,9 +242,7 @@ class EagleDrafter:
         return logits, self._ops.host(hidden).copy()  # the next pass writes where this one did
 
     def _rank(self, logits: Floats, places: Sequence[tuple[_Tree, int]]) -> tuple[NDArray[np.int64], Floats]:
-        draws = [
-            Draw(tree.ask.seed, len(tree.ask.tokens) - 1 + depth, tree.ask.temperature) for tree, depth in places
-        ]
+        draws = [Draw(tree.ask.seed, len(tree.ask.tokens) - 1 + depth, tree.ask.temperature) for tree, depth in places]
         return self._ops.rank(logits, self._model.vocabulary, draws, min(_SIBLINGS, len(self._model.vocabulary)))
 
     def observe(self, verdicts: Sequence[Verdict]) -> None:

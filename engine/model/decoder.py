@@ -13,7 +13,7 @@ from paceline.kernels.kv_cache import Cache, CacheShape
 from paceline.kernels.linear import Activation, Floats, MakeConstant, Norm, Packed
 from paceline.kernels.rope_store import Rotation
 
-from .config import ModelConfig
+from .config import ModelConfig, RopeConfig
 from .rope import rope_inv_freq
 from .weights import LayerWeights, ModelWeights
 
@@ -35,9 +35,9 @@ def cache_shape(config: ModelConfig) -> CacheShape:
     return CacheShape(config.num_layers, config.num_kv_heads, config.head_dim)
 
 
-def rotation(config: ModelConfig, positions: int, constant: MakeConstant) -> Rotation:
+def rotation(rope: RopeConfig, head_dim: int, positions: int, constant: MakeConstant) -> Rotation:
     """Tables for positions 0 … positions - 1; angles in float64, so that far positions keep their phase."""
-    inverse, scale = rope_inv_freq(config.rope, config.head_dim)
+    inverse, scale = rope_inv_freq(rope, head_dim)
     angles = np.outer(np.arange(positions, dtype=np.float64), inverse)
     cos, sin = ((turn(angles) * scale).astype(np.float32) for turn in (np.cos, np.sin))
     return Rotation(constant(cos), constant(sin))
@@ -76,8 +76,13 @@ class Decoder:
         self._lm_head = ops.tied_head(self._embed) if tied else ops.pack(weights.lm_head)
         self._layers = [self._pack(layer) for layer in weights.layers]
         self._features = features
-        self._rotation = rotation(config, context_length, ops.constant)
+        self._rotation = rotation(config.rope, config.head_dim, context_length, ops.constant)
         self.forward = ops.compile(self._pass)
+
+    @property
+    def embed_table(self) -> Packed:
+        """The packed table [V, H] for `embed`."""
+        return self._embed
 
     def _pack(self, layer: LayerWeights) -> _Layer:
         pack, norm = self._ops.pack, self._norm_of

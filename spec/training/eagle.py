@@ -47,7 +47,9 @@ class _Attention(nn.Module):
         self.v_proj = nn.Linear(2 * shape.hidden, shape.kv_heads * shape.head_dim, bias=False)
         self.o_proj = nn.Linear(width, shape.hidden, bias=False)
 
-    def forward(self, x: Tensor, turn: tuple[Tensor, Tensor], past: list[tuple[Tensor, Tensor]], mask: Tensor) -> Tensor:
+    def forward(
+        self, x: Tensor, turn: tuple[Tensor, Tensor], past: list[tuple[Tensor, Tensor]], mask: Tensor
+    ) -> Tensor:
         """x: [B, L, 2H], of the len(past)-th guess in a row at each index; this pass's keys and values join `past`.
 
         The first pass's keys stand for what the target has computed, up to each index; those of later passes only for
@@ -67,7 +69,8 @@ class _Attention(nn.Module):
         out = torch.einsum("bkglm,bmkd->blkgd", weights[..., :length], past[0][1])
         for i, (_, value) in enumerate(past[1:]):
             out = out + weights[..., length + i].permute(0, 3, 1, 2)[..., None] * value[:, :, :, None]
-        return self.o_proj(out.reshape(batch, length, -1))
+        result: Tensor = self.o_proj(out.reshape(batch, length, -1))
+        return result
 
 
 class _MLP(nn.Module):
@@ -78,7 +81,8 @@ class _MLP(nn.Module):
         self.down_proj = nn.Linear(shape.intermediate, shape.hidden, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+        out: Tensor = self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+        return out
 
 
 class _Layer(nn.Module):
@@ -103,16 +107,23 @@ class EagleLayer(nn.Module):
 
     def features(self, taps: Tensor) -> Tensor:
         """taps: [B, L, T, H] -> [B, L, H]."""
-        return self.fc(taps.flatten(-2))
+        out: Tensor = self.fc(taps.flatten(-2))
+        return out
 
     def guess(
-        self, hidden: Tensor, embedded: Tensor, turn: tuple[Tensor, Tensor], past: list[tuple[Tensor, Tensor]], mask: Tensor
+        self,
+        hidden: Tensor,
+        embedded: Tensor,
+        turn: tuple[Tensor, Tensor],
+        past: list[tuple[Tensor, Tensor]],
+        mask: Tensor,
     ) -> Tensor:
         """hidden: [B, L, H], features or the guess before; embedded: [B, L, H] of the next tokens -> [B, L, H]."""
         layer = self.midlayer
         both = torch.cat([layer.input_layernorm(embedded), layer.hidden_norm(hidden)], dim=-1)
         x = hidden + layer.self_attn(both, turn, past, mask)
-        return x + layer.mlp(layer.post_attention_layernorm(x))
+        out: Tensor = x + layer.mlp(layer.post_attention_layernorm(x))
+        return out
 
 
 def _rotate(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
