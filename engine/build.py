@@ -16,6 +16,7 @@ from paceline.spec.ngram import NGram
 from paceline.spec.nothing import Nothing
 from paceline.spec.planner import Planner
 from paceline.spec.proposer import Proposer
+from paceline.spec.suffix import Suffix
 
 from .acceptor import Acceptor
 from .config import EngineConfig
@@ -31,8 +32,8 @@ from .scheduler import Scheduler
 
 _log = logging.getLogger(__name__)
 
-DRAFTERS: Mapping[str, Callable[[], Proposer]] = {NGram.name: NGram, Nothing.name: Nothing}
-AUTO_DRAFTER = NGram.name
+DRAFTERS: Mapping[str, Callable[[], Proposer]] = {Suffix.name: Suffix, NGram.name: NGram, Nothing.name: Nothing}
+AUTO_DRAFTERS = (Suffix.name, NGram.name)
 
 _DEFAULT_CPU_KV = 512 << 20
 _DEFAULT_DEVICE_SHARE = 0.6  # of the memory left before the weights are loaded
@@ -94,11 +95,11 @@ def build_engine(
 ) -> Engine:
     """Load the weights, allocate the cache, measure what steps cost.
 
-    proposers: drafters to use instead of the one `config.speculator` names. cost: a curve to start from instead of
+    proposers: drafters to use instead of what `config.speculator` names. cost: a curve to start from instead of
     measuring one now. cache: folder in which packed weights wait for the next start. Raises ModelError for a checkpoint
     that cannot be loaded; ConfigError, before weights are read, for options that do not fit the machine or the model.
     """
-    drafters = Drafters(proposers if proposers is not None else [_drafter(config.speculator)])
+    drafters = Drafters(proposers if proposers is not None else _proposers(config.speculator))
     model = checkpoint.config
     wanted = config.context_length or model.context_length
     if wanted > model.context_length:
@@ -137,11 +138,10 @@ def build_engine(
     )
 
 
-def _drafter(name: str) -> Proposer:
-    chosen = AUTO_DRAFTER if name == AUTO else name
-    if chosen not in DRAFTERS:
-        raise ConfigError(f"There is no speculator {name!r}; choose one of {', '.join((AUTO, *DRAFTERS))}.")
-    return DRAFTERS[chosen]()
+def _proposers(speculator: str) -> list[Proposer]:
+    if speculator != AUTO and speculator not in DRAFTERS:
+        raise ConfigError(f"There is no speculator {speculator!r}; choose one of {', '.join((AUTO, *DRAFTERS))}.")
+    return [DRAFTERS[name]() for name in (AUTO_DRAFTERS if speculator == AUTO else (speculator,))]
 
 
 def _guesses(drafters: Drafters) -> bool:

@@ -1,6 +1,6 @@
 """A suffix automaton: every stretch of a text, findable in one step per token, built while the text grows.
 
-Blumer, Blumer, Haussler, Ehrenfeucht, Chen, Seiferas, "The smallest automaton recognizing the subwords of a text", 1985.
+Blumer et al., "The smallest automaton recognizing the subwords of a text", 1985.
 A state stands for the stretches that end at the same places; at most two states and three transitions per token.
 """
 

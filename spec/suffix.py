@@ -1,9 +1,9 @@
 """The suffix drafter: how the longest stretch that ends here went on before, in this text and in others that are known.
 
-After SuffixDecoding (Oliaro et al., arXiv 2411.04975): continuations are counted, the likeliest nodes of the tree they
-make are proposed. Three sources: the sequence's own prompt and output; the reply the client predicted; earlier replies of
-the same key. Contexts of different length and source are blended as in PPM (Cleary, Witten 1984): each gives its own
-counts and, in proportion to its doubt, what the shorter ones say.
+After SuffixDecoding (Oliaro et al., arXiv 2411.04975): continuations are counted, and the likeliest nodes of the tree
+they make are proposed. Three sources: the sequence's own prompt and output; the reply the client predicted; earlier
+replies of the same key. Contexts of different length and source are blended as in PPM (Cleary, Witten 1984): each gives
+its own counts and, in proportion to its doubt, what the shorter ones say.
 """
 
 from __future__ import annotations
@@ -38,19 +38,21 @@ class _Text:
     read: int = 0  # tokens the cursors have seen
 
     def index(self, most: int) -> int:
-        """Take in up to `most` of the sequence's new tokens; returns how many."""
-        tokens, size = self.ask.tokens, self.own.size
-        stop = min(len(tokens), size + most)
-        self.own.extend(islice(tokens, size, stop))
-        return stop - size
+        """Take in up to `most` tokens that are new, of the prediction first; returns how many."""
+        taken = 0
+        if self.ask.prediction:
+            if self.predicted is None:
+                text = SuffixAutomaton()
+                text.extend((START,))
+                self.predicted = self._cursor(text)
+            taken = _extend(self.predicted.automaton, self.ask.prediction, most, before=1)
+            if taken:  # what was read before may stand in what is new
+                self.predicted = self._cursor(self.predicted.automaton)
+        return taken + _extend(self.own, self.ask.tokens, most - taken)
 
     def match(self, automata: Sequence[SuffixAutomaton]) -> list[_Context]:
         """What the end of the sequence matches, shortest first; automata: of earlier replies."""
         ask = self.ask
-        if self.predicted is None and ask.prediction:
-            text = SuffixAutomaton()
-            text.extend([START, *ask.prediction])
-            self.predicted = self._cursor(text)
         known = {id(cursor.automaton): cursor for cursor in self.earlier}
         self.earlier = [known.get(id(automaton)) or self._cursor(automaton) for automaton in automata]
         new = ask.tokens[max(self.read, ask.prompt_length) :]
@@ -77,6 +79,14 @@ class _Text:
             cursor.read((START,))
         cursor.read(ask.tokens[first : self.read])
         return cursor
+
+
+def _extend(automaton: SuffixAutomaton, tokens: Sequence[int], most: int, before: int = 0) -> int:
+    """Append up to `most` of the tokens it lacks, `before` of its own standing before them; returns how many."""
+    first = automaton.size - before
+    stop = min(len(tokens), first + most)
+    automaton.extend(islice(tokens, first, stop))
+    return stop - first
 
 
 def _levels(automaton: SuffixAutomaton, state: int, length: int, bonus: int) -> list[_Context]:

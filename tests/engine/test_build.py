@@ -58,7 +58,7 @@ def refusal(checkpoint: RandomCheckpoint, **options: object) -> str:
 
 def test_a_default_engine_serves(checkpoint: RandomCheckpoint) -> None:
     engine = build(checkpoint, measured=True)
-    assert engine.speculators == ("auto", "ngram", "none")
+    assert engine.speculators == ("auto", "suffix", "ngram", "none")
     assert (engine.context_length, engine.vocab_size) == (CONTEXT, 31)
     assert run(engine, [make_request("r", [1, 2, 3], max_tokens=5)]).finish("r") == "length"
 
@@ -66,7 +66,7 @@ def test_a_default_engine_serves(checkpoint: RandomCheckpoint) -> None:
 def test_an_unknown_speculator_is_refused_with_the_known_ones(checkpoint: RandomCheckpoint) -> None:
     message = refusal(checkpoint, speculator="medusa")
     assert "'medusa'" in message
-    assert "auto, ngram, none" in message
+    assert "auto, suffix, ngram, none" in message
 
 
 @pytest.mark.parametrize(("name", "modes"), [("none", ("auto", "none")), ("ngram", ("auto", "ngram", "none"))])

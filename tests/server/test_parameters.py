@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from paceline.server.parameters import (
     derive_seed,
     random_seed,
     read_parameters,
+    speculation_of,
 )
 
 LIMITS = Limits(vocab_size=100, speculators=("auto", "ngram", "none"))
@@ -141,3 +143,26 @@ def test_random_seeds_survive_a_javascript_client() -> None:
     seeds = {random_seed() for _ in range(100)}
     assert len(seeds) == 100
     assert all(int(float(seed)) == seed for seed in seeds)
+
+
+def test_replies_are_reused_under_the_callers_own_key_alone() -> None:
+    named = read({"speculation": {"reuse_key": "project"}}).speculation
+    assert named.reuse_key == "project"
+    keys = {
+        speculation_of(base, caller, ()).reuse_key
+        for base in (named, replace(named, reuse_key="other"))
+        for caller in ("", "one", "two", "one project")
+    }
+    assert len(keys) == 8
+    assert not any("project" in key or "one" in key for key in keys)
+    assert speculation_of(named, "one", (1, 2)) == replace(speculation_of(named, "one", ()), prediction=(1, 2))
+    assert speculation_of(Speculation(), "one", ()).reuse_key == ""
+    assert read({"speculation": {"max_nodes": 3}}, replace(Parameters(), speculation=named)).speculation == replace(
+        named, max_nodes=3
+    )
+
+
+@pytest.mark.parametrize("key", [3, ["a"], "x" * 257])
+def test_a_reuse_key_of_another_shape_is_refused(key: object) -> None:
+    with pytest.raises(RequestError, match=r"speculation\.reuse_key"):
+        read({"speculation": {"reuse_key": key}})
