@@ -12,7 +12,6 @@ from paceline.kernels.backend import Ops
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.spec.cost import CostCurve
 from paceline.spec.drafters import AUTO, Drafters
-from paceline.spec.ngram import NGram
 from paceline.spec.nothing import Nothing
 from paceline.spec.planner import Planner
 from paceline.spec.proposer import Proposer
@@ -32,8 +31,8 @@ from .scheduler import Scheduler
 
 _log = logging.getLogger(__name__)
 
-DRAFTERS: Mapping[str, Callable[[], Proposer]] = {Suffix.name: Suffix, NGram.name: NGram, Nothing.name: Nothing}
-AUTO_DRAFTERS = (Suffix.name, NGram.name)
+DRAFTERS: Mapping[str, Callable[[], Proposer]] = {Suffix.name: Suffix, Nothing.name: Nothing}
+AUTO_DRAFTERS = (Suffix.name,)
 
 _DEFAULT_CPU_KV = 512 << 20
 _DEFAULT_DEVICE_SHARE = 0.6  # of the memory left before the weights are loaded

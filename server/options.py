@@ -56,7 +56,7 @@ ServerURL = Annotated[str, _argument("url", "Address of the server, with or with
 
 # What runs, and with how much of the machine
 Speculator = Annotated[
-    Literal["auto", "none", "suffix", "ngram"], _option("speculator", "Who guesses ahead; auto: all drafters together.")
+    Literal["auto", "none", "suffix"], _option("speculator", "Who guesses ahead; auto: all drafters together.")
 ]
 MaxBatch = Annotated[int, _option("max-batch", "Most sequences in one step.", min=1)]
 StepBudget = Annotated[int, _option("step-budget", "Most rows (tokens and guesses) in one step.", min=1)]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from equality import DRAFTERS, LOOKUPS, SAMPLINGS, VOCAB, Record, assert_equal, plain_replies, proposers, requests_for
+from equality import DRAFTERS, SAMPLINGS, VOCAB, Record, assert_equal, plain_replies, proposers, requests_for
 from fakes import FLAT, RandomCheckpoint, Scripted, make_request, run, tiny_engine
 from jobs import Job, branching, chain, slots_of
 from native_ops import batch_of
@@ -26,7 +26,6 @@ from paceline.kernels.paging import BLOCK_SIZE
 from paceline.server.chat_template import ChatTemplate
 from paceline.server.tokenizer import Tokenizer
 from paceline.spec.cost import CostCurve
-from paceline.spec.ngram import NGram
 from paceline.spec.suffix import Suffix
 
 NATIVE: dict[str, Any] = {"backend": "native", "threads": 1, "weights": "q4", "kv_format": "int8"}
@@ -73,7 +72,7 @@ def test_any_drafter_gives_the_plain_reply(
     speculative = run(engine, requests, together=False)
     assert_equal(None, requests, plain, speculative, record_property)
     deltas = [delta for reply in speculative.deltas.values() for delta in reply]
-    if name not in LOOKUPS:
+    if name != "suffix":
         assert sum(delta.drafted for delta in deltas) > 0
         assert (sum(delta.accepted for delta in deltas) > 0) == (name != "wrong")
 
@@ -103,7 +102,7 @@ def test_formats_and_threads_change_nothing_of_it(
 
 
 @pytest.mark.usefixtures("each_isa")
-@pytest.mark.parametrize("name", ["ngram", "merged"])
+@pytest.mark.parametrize("name", ["suffix", "merged"])
 def test_on_every_instruction_set(checkpoint: RandomCheckpoint, name: str, record_property: Record) -> None:
     requests = requests_for({}, count=5)
     plain = plain_replies(checkpoint, requests, **NATIVE)
@@ -300,12 +299,12 @@ def test_the_default_model_is_spoken_for_to_the_byte(model: Any, sampling: str, 
     options = {"backend": "native", "context_length": 512}
     plain = run(tiny_engine(model, threads=1, **options), requests, together=False)
     truth = {request.prompt: plain.tokens(request.id) for request in requests}
-    for proposer in (NGram(), Suffix(), Scripted("random", truth, model.config.vocab_size)):
+    for proposer in (Suffix(), Scripted("random", truth, model.config.vocab_size)):
         speculative = run(tiny_engine(model, [proposer], step_budget=48, threads=2, **options), requests)
         assert_equal(None, requests, plain, speculative, record_property)
         accepted = sum(delta.accepted for reply in speculative.deltas.values() for delta in reply)
-        # Penalties leave nothing that an n-gram could see again.
-        assert accepted > 0 or (sampling == "penalties" and isinstance(proposer, NGram | Suffix))
+        # Penalties leave nothing that a lookup could see again.
+        assert accepted > 0 or (sampling == "penalties" and isinstance(proposer, Suffix))
 
 
 @pytest.mark.proof

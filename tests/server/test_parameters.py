@@ -20,7 +20,7 @@ from paceline.server.parameters import (
     speculation_of,
 )
 
-LIMITS = Limits(vocab_size=100, speculators=("auto", "ngram", "none"))
+LIMITS = Limits(vocab_size=100, speculators=("auto", "suffix", "none"))
 
 
 def read(values: dict[str, Any], base: Parameters | None = None) -> Parameters:
@@ -41,7 +41,7 @@ def test_every_parameter_arrives() -> None:
         "logit_bias": {"3": -100, "99": 2.5},
         "logprobs": True,
         "top_logprobs": 3,
-        "speculation": {"mode": "ngram", "max_nodes": 8, "telemetry": True},
+        "speculation": {"mode": "suffix", "max_nodes": 8, "telemetry": True},
     }
     read_back = read(asked)
     sampling = read_back.sampling_with(max_tokens=5, seed=7, stop_ids=frozenset({2}))
@@ -52,7 +52,7 @@ def test_every_parameter_arrives() -> None:
     assert sampling.logprobs == 3
     assert sampling.stop_ids == {2}
     assert read_back.stop == ("a", "b")
-    assert read_back.speculation == Speculation(mode="ngram", max_nodes=8)
+    assert read_back.speculation == Speculation(mode="suffix", max_nodes=8)
     assert read_back.telemetry
 
 
@@ -110,7 +110,7 @@ def test_bad_values_are_one_sentence_that_names_the_field(values: dict[str, Any]
 
 
 def test_an_unknown_speculator_is_told_which_are_loaded() -> None:
-    with pytest.raises(RequestError, match="use one of auto, ngram, none"):
+    with pytest.raises(RequestError, match="use one of auto, suffix, none"):
         read({"speculation": {"mode": "medusa"}})
 
 

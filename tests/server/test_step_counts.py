@@ -18,5 +18,5 @@ def test_counts_wait_for_the_next_delta_and_start_again() -> None:
 
 def test_merged_deltas_sum_their_counts() -> None:
     first = {"drafted": 1, "accepted": 0, "emitted": 1, "source": "", "reason": "best"}
-    second = {"drafted": 2, "accepted": 2, "emitted": 3, "source": "ngram", "reason": "budget"}
+    second = {"drafted": 2, "accepted": 2, "emitted": 3, "source": "suffix", "reason": "budget"}
     assert add_counts(first, second) == second | {"drafted": 3, "emitted": 4}
