@@ -18,10 +18,10 @@ from .proposer import Ask, Proposal, Verdict
 from .replies import START, ReplyStore
 
 _PORTION = 1024  # tokens indexed per step, for all sequences together: 2 to 3 ms
-_LEVELS = 3  # contexts of one source: the longest that matches and the next shorter ones that also occur elsewhere
+_LEVELS = 2  # contexts of one source: the longest that matches, and the next shorter one that occurs elsewhere too
 _BRANCHES = 8  # continuations of one context that are looked at
 _PREDICTED = 8  # tokens a match in the client's prediction counts for more
-_LEAST = 0.02  # a likelihood no row is worth
+_LEAST = 0.05  # a likelihood no row is worth
 _REREAD = 64  # tokens of the output a new source is matched with
 
 _Context = tuple[int, SuffixAutomaton, int]  # tokens matched, where, state
@@ -170,18 +170,19 @@ class Suffix:
         # Entries: (-likelihood, order of arrival, parent guess, token, estimate, contexts of the parent)
         heap: list[tuple[float, int, int, int, float, list[_Context]]] = []
         guess, likelihood, arrival = -1, 1.0, 0
-        while True:
+        while len(tokens) < most:
             for token, estimate in _estimates(contexts).items():
                 if likelihood * estimate >= _LEAST:
                     arrival += 1
                     heapq.heappush(heap, (-likelihood * estimate, arrival, guess, token, estimate, contexts))
-            if not heap or len(tokens) >= most:
-                return Proposal(self.name, tuple(tokens), tuple(parents), tuple(estimates))
+            if not heap:
+                break
             negative, _, parent, token, estimate, above = heapq.heappop(heap)
             guess, likelihood, contexts = len(tokens), -negative, _follow(above, token)
             tokens.append(token)
             parents.append(parent)
             estimates.append(estimate)
+        return Proposal(self.name, tuple(tokens), tuple(parents), tuple(estimates))
 
     def observe(self, verdicts: Sequence[Verdict]) -> None:
         pass  # the next ask carries the tokens
