@@ -133,8 +133,8 @@ class _Tree:
 class EagleDrafter:
     """Guesses with an `EagleModel`.
 
-    cache: one layer, with as many blocks as the target's. index: which of a verdict's features are its own. token_ms: what a token costs without this drafter, in
-    milliseconds: another pass must promise more than it takes.
+    cache: one layer, with as many blocks as the target's. index: which of a verdict's features are its own. token_ms:
+    what a token costs without this drafter, in milliseconds: another pass must promise more than it takes.
     """
 
     name = "eagle"

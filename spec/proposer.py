@@ -16,9 +16,10 @@ class Ask:
 
     tokens: the prompt and what is committed, the pending token last; read only, it grows after the call.
     max_guesses: a proposal has at most this many. `prompt_length` of the tokens are the prompt.
-    blocks: its block table, which covers slots for the guesses it may have; read only, valid during the call.
-    seed, temperature: how the next tokens are chosen. prediction: output the client expects, as far as it said so. reuse_key: replies made under the same key may be
-    drafted from, "" for none; two keys never share anything. background: it speculates with what the others leave.
+    blocks: its block table, which covers slots for the guesses it may have; read only, valid during the call. seed,
+    temperature: how the next tokens are chosen. prediction: output the client expects, as far as it said so. reuse_key:
+    replies made under the same key may be drafted from, "" for none; two keys never share anything. background: it
+    speculates with what the others leave.
     """
 
     seq_id: str

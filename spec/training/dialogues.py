@@ -15,8 +15,9 @@ Tokens = tuple[int, ...]
 # First words for the user's turns: left alone, a model asks for the same few things again and again.
 OPENINGS = (
     "", "", "", "",
-    "What", "What is", "What are", "Why", "Why do", "How", "How do I", "How does", "Who", "Who was", "When did", "Where",
-    "Which", "Can you", "Could you explain", "Please", "Please write", "Is it", "Tell me about", "Describe", "Explain",
+    "What", "What is", "What are", "Why", "Why do", "How", "How do I", "How does", "Who", "Who was", "When did",
+    "Where", "Which", "Can you", "Could you explain", "Please", "Please write", "Is it", "Tell me about", "Describe",
+    "Explain",
     "Explain in detail", "Define", "Compare", "Discuss", "Give me", "Give an example of", "List", "List five", "Name",
     "Write", "Write a short story about", "Write a poem", "Write an email", "Write a letter", "Write a blog post about",
     "Write a Python function that", "Write a program", "Write an essay", "Write a product description", "Draft",

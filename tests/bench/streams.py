@@ -20,7 +20,7 @@ from paceline.server.bench import BenchOptions, run_bench
 from paceline.server.terminal import notices, output
 
 
-def main(arguments: argparse.Namespace) -> None:
+def main(arguments: argparse.Namespace, benchmark: str = "streams") -> None:
     prompts = prompt_file(arguments.prompts)
     runs: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for _ in range(arguments.rounds):
@@ -41,7 +41,7 @@ def main(arguments: argparse.Namespace) -> None:
                     runs.setdefault((mode, streams), []).append(orjson.loads(found.read_bytes())["runs"][0])
     rate = {key: statistics.median(run["tokens_per_s"] for run in each) for key, each in runs.items()}
     record(
-        "streams",
+        benchmark,
         [
             {
                 "speculation": mode,
@@ -52,12 +52,14 @@ def main(arguments: argparse.Namespace) -> None:
                 "errors": sum(run["errors"] for run in each),
                 "tokens_per_s": round(rate[mode, streams], 2),
                 "of_first": round(rate[mode, streams] / rate[mode, arguments.streams[0]], 3),
+                **({"over_first": over_first} if len(arguments.speculation) > 1 else {}),
                 **{
                     name: round(statistics.median(run[name] for run in each), 3)
                     for name in ("ttft_ms_p50", "tpot_ms_p50", "tpot_ms_p95", "itl_ms_p95")
                 },
             }
             for (mode, streams), each in runs.items()
+            for over_first in [round(rate[mode, streams] / rate[arguments.speculation[0], streams], 3)]
         ],
     )
 

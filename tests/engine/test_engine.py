@@ -45,7 +45,7 @@ class Diary:
         return Proposal(self.name, tokens, tuple(self._pick.randrange(-1, i) for i in range(n)), (0.9,) * n)
 
     def observe(self, verdicts: Sequence[Verdict]) -> None:
-        self.events += [("observe", verdict.seq_id) for verdict in verdicts]
+        self.events += [("observe", verdict.seq_id) for verdict in verdicts if verdict.next_token is not None]
 
     def forget(self, seq_id: str) -> None:
         self.events.append(("forget", seq_id))
