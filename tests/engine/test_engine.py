@@ -202,6 +202,27 @@ def test_a_request_chooses_its_drafter_and_the_size_of_its_trees(checkpoint: Ran
     assert all(replies.tokens(name) == replies.tokens("none") for name in names)
 
 
+def test_each_tree_says_why_it_has_its_size(checkpoint: RandomCheckpoint) -> None:
+    engine = tiny_engine(checkpoint, [Diary(), Suffix()])
+    base = [make_request(name, PROMPT, max_tokens=6) for name in ("off", "plain", "budget", "nothing")]
+    modes = {
+        "off": Speculation(mode="none"),
+        "plain": Speculation(max_nodes=1),
+        "budget": Speculation(max_nodes=2),
+        "nothing": Speculation(mode="suffix"),
+    }
+    base[3] = replace(base[3], prompt=tuple(range(40, 50)))
+    replies = finish(engine, *(replace(request, speculation=modes[request.id]) for request in base))
+    reasons = {name: [delta.reason for delta in deltas] for name, deltas in replies.deltas.items()}
+    assert all(each[0] == "prefill" for each in reasons.values())
+    assert {*reasons["off"][1:], *reasons["plain"][1:]} == {"off"}
+    assert "no guesses" in reasons["nothing"]
+    assert reasons["budget"][1] in ("budget", "best")
+    assert "no room" in [each[-1] for each in reasons.values()]  # the last token of a reply needs no guess
+    counted = dict(engine.stats().trees_by_reason)
+    assert {reason: sum(each.count(reason) for each in reasons.values()) for reason in counted} == counted
+
+
 # Ends of all kinds
 
 

@@ -17,6 +17,14 @@ def test_guesses_are_counted_by_depth_and_the_deepest_share_a_place() -> None:
     assert telemetry.accepted == [1, 1, *[0] * 13, 2]
 
 
+def test_trees_are_counted_by_why_they_had_their_size() -> None:
+    telemetry = Telemetry()
+    for reason in ("best", "no guesses", "best"):
+        telemetry.count_reason(reason)  # type: ignore[arg-type]
+    assert {reason: count for reason, count in telemetry.reasons.items() if count} == {"best": 2, "no guesses": 1}
+    assert "budget" in telemetry.reasons  # all are there from the start, as a scrape wants them
+
+
 def test_two_engines_share_no_counters() -> None:
     one, other = Telemetry(), Telemetry()
     one.count_guess(1, True)

@@ -173,6 +173,24 @@ def test_speculation_changes_no_byte(client: TestClient) -> None:
         assert emitted == plain["usage"]["completion_tokens"]
 
 
+def test_a_prediction_that_comes_true_is_counted_and_changes_nothing(client: TestClient) -> None:
+    plain = post(client, max_tokens=24).json()
+    text = plain["choices"][0]["message"]["content"]
+    for content in (text, [{"type": "text", "text": text}], "nothing of the kind"):
+        guessed = post(client, max_tokens=24, prediction={"type": "content", "content": content}).json()
+        assert guessed["choices"] == plain["choices"]
+        details = guessed["usage"]["completion_tokens_details"]
+        assert details["accepted_prediction_tokens"] + details["rejected_prediction_tokens"] > 0
+        assert (details["accepted_prediction_tokens"] > 0) == (content != "nothing of the kind")
+    assert plain["usage"]["completion_tokens_details"]["rejected_prediction_tokens"] == 0
+
+
+def test_replies_are_reused_under_a_key_without_a_change(client: TestClient) -> None:
+    speculation = {"mode": "suffix", "reuse_key": "project"}
+    first, again = (post(client, max_tokens=24, speculation=speculation).json() for _ in range(2))
+    assert first["choices"] == again["choices"]
+
+
 def test_logprobs(client: TestClient) -> None:
     whole = post(client, logprobs=True, top_logprobs=2).json()["choices"][0]["logprobs"]["content"]
     assert len(whole) == 8
