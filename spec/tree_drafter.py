@@ -111,18 +111,21 @@ class TreeDrafter(ABC):
         return self.beam
 
 
-def ranked(
-    ops: Ops,
-    logits: Logits,
-    vocabulary: Vocabulary | None,
-    nodes: Sequence[tuple[GuessTree, int]],
-    most: int,
+def rank_coupled(
+    ops: Ops, logits: Logits, vocabulary: Vocabulary | None, draws: Sequence[Draw], most: int
 ) -> tuple[NDArray[np.int64], Floats]:
-    """(tokens [M, k], estimates [M, k]) of what follows each node, best first, under the noise the target will draw.
+    """Logits [M, N] -> (tokens, estimates) [M, k], best first under the noise the target will draw, with k = `most` or
+    N where that is less.
 
-    Logits [M, N], one row per node; k is `most`, or N where that is less. The noise decides the order, and what stands
-    first is right far more often than its probability says: the largest estimate goes to it.
+    What stands first is right far more often than its probability alone says: the largest estimate goes to it.
     """
-    draws = [Draw(tree.ask.seed, tree.position(node) + 1, tree.ask.temperature) for tree, node in nodes]
     tokens, probabilities = ops.rank(logits, vocabulary, draws, min(most, logits.shape[1]))
     return tokens, -np.sort(-probabilities, axis=1)
+
+
+def ranked(
+    ops: Ops, logits: Logits, vocabulary: Vocabulary | None, nodes: Sequence[tuple[GuessTree, int]], most: int
+) -> tuple[NDArray[np.int64], Floats]:
+    """`rank_coupled` for what follows each node, one row per node."""
+    draws = [Draw(tree.ask.seed, tree.position(node) + 1, tree.ask.temperature) for tree, node in nodes]
+    return rank_coupled(ops, logits, vocabulary, draws, most)
