@@ -1,6 +1,6 @@
 """Files of trained drafters: a folder with config.json and its weights, published ones and our own.
 
-Pickled weights are code until proven otherwise: `pytorch_model.bin` is read by torch with `weights_only`, or not at all.
+Pickled weights are code until proven otherwise: torch reads them with `weights_only`, or not at all.
 """
 
 from __future__ import annotations

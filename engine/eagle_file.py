@@ -24,14 +24,14 @@ def read_eagle(file: DrafterFile, target: ModelConfig) -> EagleWeights:
     source = file.size("target_hidden_size", hidden)
     if source != target.hidden_size:
         raise ModelError(
-            f"The drafter {file.folder} reads hidden states of size {source}, but this model's have {target.hidden_size}; "
-            "it was made for another model."
+            f"The drafter {file.folder} reads hidden states of size {source}, but this model's have "
+            f"{target.hidden_size}; it was made for another model."
         )
     vocab = file.size("vocab_size")
     if vocab != target.vocab_size:
         raise ModelError(
-            f"The drafter {file.folder} guesses among {vocab} tokens, but this model has {target.vocab_size}; it was made "
-            "for another model."
+            f"The drafter {file.folder} guesses among {vocab} tokens, but this model has {target.vocab_size}; it was "
+            "made for another model."
         )
     heads = file.size("num_attention_heads")
     kv_heads = file.size("num_key_value_heads", heads)

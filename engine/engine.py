@@ -74,6 +74,7 @@ class Engine:
             )
         self._validate_ids("messages", request.prompt)
         self._validate_ids("logit_bias", request.sampling.logit_bias)
+        self._validate_ids("prediction", request.speculation.prediction)
         self.scheduler.validate(request, queued)  # last: a busy server still tells a bad request what is wrong with it
 
     def _validate_ids(self, param: str, ids: Iterable[int]) -> None:

@@ -18,9 +18,9 @@ from paceline.spec import pretrained
 from paceline.spec.drafters import AUTO
 from paceline.spec.eagle import FORM, EagleModel, EagleWeights
 from paceline.spec.eagle_drafter import EagleDrafter
-from paceline.spec.ngram import NGram
 from paceline.spec.nothing import Nothing
 from paceline.spec.proposer import Proposer
+from paceline.spec.suffix import Suffix
 
 from .drafter_file import DrafterFile
 from .eagle_file import ARCHITECTURE as EAGLE
@@ -32,7 +32,7 @@ from .model.weights import ModelWeights
 
 _log = logging.getLogger(__name__)
 
-FREE: Mapping[str, Callable[[], Proposer]] = {NGram.name: NGram}
+FREE: Mapping[str, Callable[[], Proposer]] = {Suffix.name: Suffix}
 _PIECE = 4096  # rows of the head read at once
 
 
@@ -136,8 +136,8 @@ def _named(name: str, config: ModelConfig, fingerprint: int, ops: Ops) -> Specul
         if folder.name.endswith(f"-{name}") and (file := DrafterFile(folder)).config.get("trained_for") == fingerprint:
             return _trained(file, config, ops)
     raise ConfigError(
-        f"There is no speculator {name!r} for this model; choose {AUTO}, {Nothing.name}, {', '.join(FREE)}, one that is "
-        "shipped for the model, or the folder of a drafter."
+        f"There is no speculator {name!r} for this model; choose {AUTO}, {Nothing.name}, {', '.join(FREE)}, one that "
+        "is shipped for the model, or the folder of a drafter."
     )
 
 

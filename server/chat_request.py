@@ -26,6 +26,7 @@ class ChatRequest:
     include_usage: bool
     continuous_usage: bool
     prefill_only: bool
+    prediction: str  # what the client expects the reply to be like; "" for nothing
 
 
 def parse_chat_request(data: bytes, limits: Limits, *, max_choices: int, max_messages: int) -> ChatRequest:
@@ -44,7 +45,20 @@ def parse_chat_request(data: bytes, limits: Limits, *, max_choices: int, max_mes
         include_usage=options.boolean("include_usage") or False,
         continuous_usage=options.boolean("continuous_usage_stats") or False,
         prefill_only=fields.boolean("prefill_only") or False,
+        prediction=_read_prediction(fields),
     )
+
+
+def _read_prediction(fields: Fields) -> str:
+    """OpenAI's predicted output: {"type": "content", "content": text or text parts}."""
+    prediction = fields.child("prediction")
+    if prediction is None:
+        return ""
+    if prediction.choice("type", ("content",)) is None:
+        prediction.refuse("type", "is missing; use content.")
+    if not prediction.has("content"):
+        prediction.refuse("content", "is missing; send the text you expect.")
+    return read_content(prediction)
 
 
 def _refuse_unsupported(fields: Fields) -> None:
@@ -63,8 +77,6 @@ def _refuse_unsupported(fields: Fields) -> None:
             f"tool_choice {describe(choice)} needs tools, and none were sent; leave it out.", param="tool_choice"
         )
     fields.boolean("parallel_tool_calls")
-    if fields.has("prediction"):
-        raise not_supported("prediction", "A predicted output")
     if any(modality != "text" for modality in fields.array("modalities") or []):
         raise not_supported("modalities", "Output other than text")
 

@@ -13,6 +13,8 @@ from .spec_figures import SpecFigures
 from .stop_strings import StopStrings
 
 if TYPE_CHECKING:
+    from paceline.spec.planner import Reason
+
     from .text_decoder import TextDecoder
 
 
@@ -39,6 +41,8 @@ class Piece:
     cut: int | None = None  # the reply ends here though the engine went on: keep this many output tokens
     drafted: int = 0  # guesses verified in this step
     accepted: int = 0  # of these, the ones the reply keeps
+    source: str = ""  # the drafters whose guesses were accepted
+    reason: Reason | None = None  # why as many guesses were verified
     error: str | None = None  # with finish "error"
 
 
@@ -125,6 +129,8 @@ class Committer:
             cut=self._kept if cut else None,
             drafted=delta.drafted,
             accepted=accepted,
+            source=delta.source if accepted else "",
+            reason=delta.reason,
             error=delta.error,
         )
 

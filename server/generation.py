@@ -10,7 +10,8 @@ from paceline.engine.request import Priority, Request
 from .committer import Committer, Piece
 from .fields import JsonObject
 from .metrics import Meter, Outcome
-from .parameters import Parameters, derive_seed, random_seed
+from .parameters import Parameters, derive_seed, random_seed, speculation_of
+from .prediction import PredictionMatch
 from .service import Service
 from .spec_figures import SpecFigures
 from .stop_strings import StopStrings
@@ -39,12 +40,18 @@ class Generation:
         started: float,  # time.perf_counter() when the request arrived
         n: int = 1,
         priority: Priority = "normal",
+        caller: str = "",
+        prediction: tuple[int, ...] = (),
     ) -> None:
-        """Submits at once. Raises RequestError or OverloadedError, with nothing left running."""
+        """Submits at once. Raises RequestError or OverloadedError, with nothing left running.
+
+        caller: the API key of whoever asks, "" without one. prediction: tokens the reply may turn out to have.
+        """
         self.seed = parameters.seed if parameters.seed is not None else random_seed()
         self._tokenizer = service.tokenizer
         room = service.context_length - len(prompt)
         limit = room if parameters.max_tokens is None else min(parameters.max_tokens, room)
+        speculation = speculation_of(parameters.speculation, caller, prediction[:limit])
         self.requests = [
             Request(
                 id=f"{id}-{i}",
@@ -53,7 +60,7 @@ class Generation:
                     max_tokens=limit, seed=derive_seed(self.seed, i), stop_ids=service.stop_ids
                 ),
                 priority=priority,
-                speculation=parameters.speculation,
+                speculation=speculation,
             )
             for i in range(n)
         ]
@@ -63,6 +70,7 @@ class Generation:
             Committer(service.tokenizer, stops=stops, stop_ids=service.stop_ids, prompt_tokens=len(prompt))
             for _ in self.requests
         ]
+        self._matches = [PredictionMatch(prediction) for _ in self.requests]
         self.meters = [Meter(service.metrics, protocol, started) for _ in self.requests]
         try:
             self._stream: Stream = service.streams.open(self.requests)
@@ -91,6 +99,7 @@ class Generation:
             return None
         index = self._index[delta.request_id]
         piece = self.committers[index].push(delta)
+        self._matches[index].push(piece.tokens)
         self.meters[index].tokens(len(piece.tokens), delta.queued_ms)
         if piece.cut is not None:
             self._stream.cut(delta.request_id, piece.cut)
@@ -115,8 +124,8 @@ class Generation:
             "prompt_tokens_details": {"cached_tokens": max(c.usage.cached_tokens for c in self.committers)},
             "completion_tokens_details": {
                 "reasoning_tokens": 0,
-                "accepted_prediction_tokens": 0,
-                "rejected_prediction_tokens": 0,
+                "accepted_prediction_tokens": sum(match.accepted for match in self._matches),
+                "rejected_prediction_tokens": sum(match.rejected for match in self._matches),
             },
         }
 

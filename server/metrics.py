@@ -51,6 +51,10 @@ class _EngineCollector(Collector):
             for depth, value in enumerate(depths, start=1):
                 family.add_metric([str(depth)], value)
             yield family
+        trees = CounterMetricFamily("paceline_trees", "Trees verified, by why they had their size.", labels=["reason"])
+        for reason, count in s.trees_by_reason:
+            trees.add_metric([reason.replace(" ", "_")], count)
+        yield trees
 
 
 class Metrics:

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from paceline.engine.request import TokenLogprob
 
 from .api_errors import ApiError, json_response
+from .auth import key_of
 from .chat_request import ChatRequest, parse_chat_request
 from .context import Context
 from .fields import JsonObject
@@ -68,6 +69,8 @@ class OpenAI:
             protocol="prefill" if asked.prefill_only else "chat",
             n=asked.n,
             started=started,
+            caller=key_of(request.headers) or "",
+            prediction=() if asked.prefill_only else await self._service.prediction(asked.prediction),
         )
         wire = ChatWire(
             id=reply_id,

@@ -55,7 +55,13 @@ Model = Annotated[
 ServerURL = Annotated[str, _argument("url", "Address of the server, with or without /v1.")]
 
 # What runs, and with how much of the machine
-Speculator = Annotated[Literal["auto", "none", "ngram"], _option("speculator", "Which drafter guesses ahead.")]
+Speculator = Annotated[
+    str,
+    _option(
+        "speculator",
+        "Who guesses ahead: auto (all that fit the model), none, or names and folders of drafters with commas between.",
+    ),
+]
 MaxBatch = Annotated[int, _option("max-batch", "Most sequences in one step.", min=1)]
 StepBudget = Annotated[int, _option("step-budget", "Most rows (tokens and guesses) in one step.", min=1)]
 MaxNodes = Annotated[int, _option("max-nodes", "Most rows of one token tree, its root included.", min=1, max=64)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,6 +16,7 @@ from .fields import Fields
 MAX_STOP_STRINGS = 64
 MAX_STOP_CHARS = 1000
 MAX_BIASES = 4096
+MAX_REUSE_KEY = 256  # characters
 _MASK = 2**64 - 1
 
 
@@ -133,4 +135,20 @@ def _read_speculation(asked: Fields, limits: Limits, base: Speculation) -> Specu
         names = ", ".join(limits.speculators)
         asked.refuse("mode", f"{mode[:40]!r} is not loaded here; use one of {names}.", code="unknown_speculator")
     nodes = asked.integer("max_nodes", low=1, high=MAX_NODES)
-    return Speculation(mode=mode or base.mode, max_nodes=nodes if nodes is not None else base.max_nodes)
+    key = asked.string("reuse_key")
+    if key is not None and len(key) > MAX_REUSE_KEY:
+        asked.refuse("reuse_key", f"may be at most {MAX_REUSE_KEY} characters long, got {len(key)}.")
+    return replace(
+        base,
+        mode=mode or base.mode,
+        max_nodes=nodes if nodes is not None else base.max_nodes,
+        reuse_key=key if key is not None else base.reuse_key,
+    )
+
+
+def speculation_of(base: Speculation, caller: str, prediction: tuple[int, ...]) -> Speculation:
+    """What the engine is told. caller: the API key the request came with; replies are never shared across callers,
+    whatever key for reuse they name, and the engine learns of neither key."""
+    named = base.reuse_key
+    digest = hashlib.sha256(f"{len(caller)} {caller} {named}".encode(errors="surrogatepass")).hexdigest()
+    return replace(base, prediction=prediction, reuse_key=digest if named else "")

@@ -19,6 +19,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from paceline.engine.errors import PacelineError
 
 from .api_errors import ApiError
+from .auth import key_of
 from .context import Context
 from .conversation import Conversation
 from .generation import Generation
@@ -84,6 +85,7 @@ class _Connection:
         self._context = context
         self._service = context.service
         self._websocket = websocket
+        self._caller = key_of(websocket.headers, websocket.scope.get("subprotocols", ())) or ""
         self._session = Session(
             model=self._service.model_id,
             limits=self._service.limits,
@@ -171,6 +173,7 @@ class _Connection:
                 protocol="realtime",
                 started=started,
                 priority="interactive",
+                caller=self._caller,
             )
         except Exception as error:
             if not isinstance(error, PacelineError):

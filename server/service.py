@@ -119,6 +119,15 @@ class Service:
             raise self._too_long(f"{len(ids)} tokens")
         return tuple(ids)
 
+    async def prediction(self, text: str) -> tuple[int, ...]:
+        """Token ids of a predicted output, as much of its beginning as could ever be generated."""
+        text = text[: self.max_chars]
+        if len(text) <= _INLINE_CHARS:
+            ids = self.tokenizer.encode(text)
+        else:
+            ids = await asyncio.get_running_loop().run_in_executor(self._long_prompts, self.tokenizer.encode, text)
+        return tuple(ids[: self.context_length])
+
     @property
     def short_context(self) -> str | None:
         """One sentence for the operator when an option leaves less room than a small conversation takes."""

@@ -1,7 +1,7 @@
-"""The feature-conditioned drafter's pass: one decoder layer over the target's hidden states (EAGLE-3, arXiv 2503.01840).
+"""The feature-conditioned drafter's pass: one decoder layer over the target's hidden states (EAGLE-3).
 
 At position t it reads the target's hidden states of token t, projected to one vector, and the embedding of token t + 1,
-and guesses token t + 2. Its own output stands in for hidden states that do not exist yet.
+and guesses token t + 2. Its own output stands in for hidden states that do not exist yet (Li et al., arXiv 2503.01840).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class EagleWeights:
 
 
 class EagleModel:
-    """The weights packed, and the pass that reads them: features [R, H] and token ids in, guesses and hidden states out.
+    """The weights packed, and the pass that reads them: features [R, H] and ids in, guesses and hidden states out.
 
     embed: the target's table; head: its rows of the guessable tokens [N, H], used where the file has none of its own.
     """

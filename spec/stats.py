@@ -110,7 +110,7 @@ class Acceptance:
 
 
 def label(votes: Iterable[Vote]) -> str:
-    """The drafters behind a guess, as in "ngram+suffix"."""
+    """The drafters behind a guess, as in "draft+suffix"."""
     return "+".join(vote.source for vote in votes)
 
 

@@ -20,8 +20,8 @@ from paceline.kernels.native import isa
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.spec.cost import CostCurve
 from paceline.spec.drafters import Drafters
-from paceline.spec.ngram import NGram
 from paceline.spec.nothing import Nothing
+from paceline.spec.suffix import Suffix
 
 CONTEXT = 512
 
@@ -58,7 +58,7 @@ def refusal(checkpoint: RandomCheckpoint, **options: object) -> str:
 
 def test_a_default_engine_serves(checkpoint: RandomCheckpoint) -> None:
     engine = build(checkpoint, measured=True)
-    assert engine.speculators == ("auto", "ngram", "none")
+    assert engine.speculators == ("auto", "suffix", "none")
     assert (engine.context_length, engine.vocab_size) == (CONTEXT, 31)
     assert run(engine, [make_request("r", [1, 2, 3], max_tokens=5)]).finish("r") == "length"
 
@@ -66,10 +66,10 @@ def test_a_default_engine_serves(checkpoint: RandomCheckpoint) -> None:
 def test_an_unknown_speculator_is_refused_with_the_known_ones(checkpoint: RandomCheckpoint) -> None:
     message = refusal(checkpoint, speculator="medusa")
     assert "'medusa'" in message
-    assert "auto, ngram, none" in message
+    assert "auto, suffix, none" in message
 
 
-@pytest.mark.parametrize(("name", "modes"), [("none", ("auto", "none")), ("ngram", ("auto", "ngram", "none"))])
+@pytest.mark.parametrize(("name", "modes"), [("none", ("auto", "none")), ("suffix", ("auto", "suffix", "none"))])
 def test_the_speculator_decides_what_requests_may_ask_for(
     checkpoint: RandomCheckpoint, name: str, modes: tuple[str, ...]
 ) -> None:
@@ -201,7 +201,7 @@ def test_threads_are_set_when_asked_for(checkpoint: RandomCheckpoint) -> None:
 
 
 def test_guesses_of_a_request_are_bounded_by_engine_request_and_mode() -> None:
-    drafters = Drafters([NGram()])
+    drafters = Drafters([Suffix()])
     base = make_request("r", [1])
 
     def limit(engine_nodes: int, **speculation: object) -> int:
@@ -212,7 +212,7 @@ def test_guesses_of_a_request_are_bounded_by_engine_request_and_mode() -> None:
     assert limit(4, max_nodes=16) == 3
     assert limit(16, max_nodes=1) == limit(1) == 0
     assert limit(16, mode="none") == 0
-    assert limit(16, mode="ngram") == 15
+    assert limit(16, mode="suffix") == 15
     assert guess_limit(Drafters([Nothing()]), 16, base) == guess_limit(Drafters(), 16, base) == 0
 
 

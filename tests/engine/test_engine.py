@@ -15,8 +15,8 @@ from scipy.stats import chisquare
 from paceline.engine.engine import Engine
 from paceline.engine.errors import OverloadedError, RequestError
 from paceline.engine.request import Delta, Request, Speculation
-from paceline.spec.ngram import NGram
 from paceline.spec.proposer import Ask, Proposal, Verdict
+from paceline.spec.suffix import Suffix
 
 VOCAB = 61
 PROMPT = list(range(20))
@@ -90,7 +90,7 @@ def assert_idle(engine: Engine) -> None:
 def test_a_request_that_cannot_run_names_its_field_and_leaves_no_trace(
     checkpoint: RandomCheckpoint, param: str, request_: Request
 ) -> None:
-    engine = tiny_engine(checkpoint, [NGram()])
+    engine = tiny_engine(checkpoint, [Suffix()])
     for refuse in (engine.validate, engine.submit):
         with pytest.raises(RequestError) as caught:
             refuse(request_)
@@ -100,9 +100,9 @@ def test_a_request_that_cannot_run_names_its_field_and_leaves_no_trace(
 
 
 def test_an_unknown_speculator_is_told_the_known_ones(checkpoint: RandomCheckpoint) -> None:
-    engine = tiny_engine(checkpoint, [NGram()])
-    assert engine.speculators == ("auto", "ngram", "none")
-    with pytest.raises(RequestError, match=r"'medusa'.*auto, ngram, none"):
+    engine = tiny_engine(checkpoint, [Suffix()])
+    assert engine.speculators == ("auto", "suffix", "none")
+    with pytest.raises(RequestError, match=r"'medusa'.*auto, suffix, none"):
         engine.validate(make_request("r", [1], mode="medusa"))
 
 
@@ -181,12 +181,12 @@ def test_nothing_to_do_is_nothing_done(checkpoint: RandomCheckpoint) -> None:
 
 def test_a_request_chooses_its_drafter_and_the_size_of_its_trees(checkpoint: RandomCheckpoint) -> None:
     diary = Diary()
-    engine = tiny_engine(checkpoint, [diary, NGram()])
-    names = ("auto", "none", "ngram", "small", "plain")
+    engine = tiny_engine(checkpoint, [diary, Suffix()])
+    names = ("auto", "none", "suffix", "small", "plain")
     base = [make_request(name, PROMPT, logit_bias={7: 100.0}) for name in names]  # replies that repeat themselves
     modes = {
         "none": Speculation(mode="none"),
-        "ngram": Speculation(mode="ngram"),
+        "suffix": Speculation(mode="suffix"),
         "small": Speculation(max_nodes=3),
         "plain": Speculation(max_nodes=1),
     }
@@ -198,7 +198,7 @@ def test_a_request_chooses_its_drafter_and_the_size_of_its_trees(checkpoint: Ran
     assert {owner for kind, owner in diary.events if kind == "ask"} == {"auto", "small"}
     sources = {name: {d.source for d in deltas if d.accepted} for name, deltas in replies.deltas.items()}
     assert sources["none"] == sources["plain"] == set()
-    assert sources["ngram"] == {"ngram"}
+    assert sources["suffix"] == {"suffix"}
     assert all(replies.tokens(name) == replies.tokens("none") for name in names)
 
 
@@ -206,7 +206,7 @@ def test_a_request_chooses_its_drafter_and_the_size_of_its_trees(checkpoint: Ran
 
 
 def test_abort_frees_the_blocks_at_once_in_every_state(checkpoint: RandomCheckpoint) -> None:
-    engine = tiny_engine(checkpoint, [NGram()], max_batch=2, step_budget=16)
+    engine = tiny_engine(checkpoint, [Suffix()], max_batch=2, step_budget=16)
     replies = Replies()
     engine.submit(make_request("decoding", PROMPT[:5], max_tokens=50))
     for _ in range(3):
@@ -268,7 +268,7 @@ def test_what_follows_a_cut_is_not_found_again_when_the_sequence_was_preempted(c
 
 
 def test_failing_ends_everyone_with_an_error_and_the_engine_goes_on(checkpoint: RandomCheckpoint) -> None:
-    engine, replies = tiny_engine(checkpoint, [NGram()], max_batch=1), Replies()
+    engine, replies = tiny_engine(checkpoint, [Suffix()], max_batch=1), Replies()
     for name in ("running", "waiting"):
         engine.submit(make_request(name, PROMPT))
     engine.step(replies)

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from equality import DRAFTERS, SAMPLINGS, VOCAB, Oracle, Record, assert_equal, drafter, plain_replies, requests_for
+from equality import (
+    DRAFTERS,
+    SAMPLINGS,
+    VOCAB,
+    Oracle,
+    Record,
+    assert_equal,
+    plain_replies,
+    proposers,
+    requests_for,
+)
 from fakes import RandomCheckpoint, make_request, run, tiny_engine
 
-from paceline.spec.ngram import NGram
+from paceline.engine.request import Speculation
+from paceline.spec.suffix import Suffix
 
 
 @pytest.fixture(scope="module")
@@ -26,11 +39,11 @@ def test_any_drafter_gives_the_plain_reply(
 ) -> None:
     requests = requests_for(SAMPLINGS[sampling])
     plain = plain_replies(checkpoint, requests)
-    speculative = run(tiny_engine(checkpoint, [drafter(name, requests, plain)]), requests, together=False)
+    speculative = run(tiny_engine(checkpoint, proposers(name, requests, plain)), requests, together=False)
     assert_equal(oracle, requests, plain, speculative, record_property)
     deltas = [delta for reply in speculative.deltas.values() for delta in reply]
     accepted = sum(delta.accepted for delta in deltas)
-    if name == "ngram":
+    if name == "suffix":
         assert accepted > 0 or sampling != "greedy", "greedy replies of a small model repeat themselves"
     else:
         assert sum(delta.drafted for delta in deltas) > 0
@@ -45,8 +58,8 @@ def test_batch_mates_change_nothing(
 ) -> None:
     requests = requests_for(SAMPLINGS[sampling], count=8)
     plain = plain_replies(checkpoint, requests)
-    proposers = [] if name == "none" else [drafter(name, requests, plain)]
-    assert_equal(oracle, requests, plain, run(tiny_engine(checkpoint, proposers), requests), record_property)
+    guessing = [] if name == "none" else proposers(name, requests, plain)
+    assert_equal(oracle, requests, plain, run(tiny_engine(checkpoint, guessing), requests), record_property)
 
 
 @pytest.mark.parametrize("budget", [1, 2, 5, 16, 17, 64])
@@ -56,8 +69,8 @@ def test_chunk_size_changes_nothing(
 ) -> None:
     requests = requests_for({"temperature": 0.8}, count=4)
     plain = plain_replies(checkpoint, requests)
-    proposers = [] if name == "none" else [drafter(name, requests, plain)]
-    engine = tiny_engine(checkpoint, proposers, step_budget=budget, max_batch=min(4, budget))
+    guessing = [] if name == "none" else proposers(name, requests, plain)
+    engine = tiny_engine(checkpoint, guessing, step_budget=budget, max_batch=min(4, budget))
     assert_equal(oracle, requests, plain, run(engine, requests), record_property)
 
 
@@ -67,8 +80,8 @@ def test_preemption_changes_nothing(
 ) -> None:
     requests = requests_for({"temperature": 0.8}, count=8)
     plain = plain_replies(checkpoint, requests)
-    proposers = [] if name == "none" else [drafter(name, requests, plain)]
-    engine = tiny_engine(checkpoint, proposers, blocks=8, max_nodes=6)
+    guessing = [] if name == "none" else proposers(name, requests, plain)
+    engine = tiny_engine(checkpoint, guessing, blocks=8, max_nodes=6)
     replies = run(engine, requests)
     assert engine.stats().preemptions > 0
     assert_equal(oracle, requests, plain, replies, record_property)
@@ -80,8 +93,8 @@ def test_prefix_hits_change_nothing(
 ) -> None:
     requests = requests_for({"temperature": 0.8})
     plain = plain_replies(checkpoint, requests)
-    proposers = [] if name == "none" else [drafter(name, requests, plain)]
-    engine = tiny_engine(checkpoint, proposers)
+    guessing = [] if name == "none" else proposers(name, requests, plain)
+    engine = tiny_engine(checkpoint, guessing)
     run(engine, requests)
     again = run(engine, requests)
     hits = {request.id: again.deltas[request.id][0].cached_tokens for request in requests}
@@ -92,7 +105,7 @@ def test_prefix_hits_change_nothing(
 @pytest.mark.parametrize("mode", ["none", "auto"])
 def test_prefix_hits_do_not_depend_on_speculation(checkpoint: RandomCheckpoint, mode: str) -> None:
     """A cache under pressure: what is evicted is the same with guesses and without."""
-    engine = tiny_engine(checkpoint, [NGram()], blocks=24, max_batch=4)
+    engine = tiny_engine(checkpoint, [Suffix()], blocks=24, max_batch=4)
     hits = []
     for turn in range(3):
         requests = requests_for({}, count=8, mode=mode)
@@ -112,7 +125,7 @@ def test_prefix_hits_do_not_depend_on_speculation(checkpoint: RandomCheckpoint, 
 def test_logprobs_are_those_of_plain_decoding(checkpoint: RandomCheckpoint) -> None:
     requests = requests_for({"temperature": 0.8, "logprobs": 3, "frequency_penalty": 0.5})
     plain = plain_replies(checkpoint, requests)
-    speculative = run(tiny_engine(checkpoint, [drafter("random", requests, plain)]), requests)
+    speculative = run(tiny_engine(checkpoint, proposers("random", requests, plain)), requests)
     for request in requests:
         expected = [entry for delta in plain.deltas[request.id] for entry in delta.logprobs or ()]
         got = [entry for delta in speculative.deltas[request.id] for entry in delta.logprobs or ()]
@@ -133,11 +146,34 @@ def test_replies_end_inside_an_accepted_run(checkpoint: RandomCheckpoint, name: 
         full = plain.tokens(request.id)
         for length in range(1, 9):
             short = make_request(request.id, request.prompt, max_tokens=length)
-            replies = run(tiny_engine(checkpoint, [drafter(name, base, plain)]), [short])
+            replies = run(tiny_engine(checkpoint, proposers(name, base, plain)), [short])
             assert replies.tokens(request.id) == full[:length]
             assert replies.finish(request.id) == "length"
             stop = full[length]
             stopped = make_request(request.id, request.prompt, max_tokens=40, stop_ids=frozenset({stop}))
-            replies = run(tiny_engine(checkpoint, [drafter(name, base, plain)]), [stopped])
+            replies = run(tiny_engine(checkpoint, proposers(name, base, plain)), [stopped])
             assert replies.tokens(request.id) == full[: full.index(stop) + 1]
             assert replies.finish(request.id) == "stop"
+
+
+@pytest.mark.parametrize("sampling", ["greedy", "seeded-penalties-bias"])
+def test_predictions_and_earlier_replies_change_nothing(
+    checkpoint: RandomCheckpoint, oracle: Oracle, sampling: str, record_property: Record
+) -> None:
+    """Right, changed in places and wrong predictions; then all again, with what was replied before to draft from."""
+    base = requests_for(SAMPLINGS[sampling])
+    plain = plain_replies(checkpoint, base)
+    requests = []
+    for i, request in enumerate(base):
+        expected = plain.tokens(request.id)
+        changed = [(token + 1) % VOCAB if place % 7 == 6 else token for place, token in enumerate(expected)]
+        prediction = (expected, changed, [(token + 1) % VOCAB for token in expected])[i % 3]
+        speculation = Speculation(prediction=tuple(prediction), reuse_key="key" if i % 2 else "")
+        requests.append(replace(request, speculation=speculation))
+    engine = tiny_engine(checkpoint, [Suffix()])
+    for _ in range(2):
+        speculative = run(engine, requests)
+        assert_equal(oracle, requests, plain, speculative, record_property)
+    accepted = [sum(delta.accepted for delta in speculative.deltas[request.id]) for request in requests]
+    assert accepted[0] > len(plain.tokens("r0")) / 2  # as predicted
+    assert accepted[5] > len(plain.tokens("r5")) / 2  # as replied before

@@ -16,8 +16,8 @@ from paceline.engine.engine import Engine
 from paceline.engine.errors import OverloadedError, RequestError
 from paceline.engine.loop import EngineLoop
 from paceline.engine.request import Delta, Request
-from paceline.spec.ngram import NGram
 from paceline.spec.proposer import Ask, Proposal
+from paceline.spec.suffix import Suffix
 
 VOCAB = 61
 PROMPT = list(range(20))
@@ -91,7 +91,7 @@ def test_eight_streams_at_once_each_equal_their_solo_run(
         for i in range(8)
     ]
     solo = run(tiny_engine(checkpoint), requests, together=False)
-    inbox, engine = Inbox(), tiny_engine(checkpoint, [NGram()])
+    inbox, engine = Inbox(), tiny_engine(checkpoint, [Suffix()])
     with running(engine, inbox) as loop:
         in_threads(*(lambda request=request: loop.submit(request) for request in requests))  # type: ignore[misc]
         inbox.wait_for_finish(*(request.id for request in requests))
@@ -175,7 +175,7 @@ def test_a_race_for_the_last_place_in_the_queue_harms_nobody(
 
 @pytest.mark.parametrize("stage", ["waiting", "prefilling", "decoding"])
 def test_abort_from_another_thread(checkpoint: RandomCheckpoint, stage: str) -> None:
-    inbox, engine = Inbox(), tiny_engine(checkpoint, [NGram()], max_batch=1, step_budget=8)
+    inbox, engine = Inbox(), tiny_engine(checkpoint, [Suffix()], max_batch=1, step_budget=8)
     with running(engine, inbox) as loop:
         loop.submit(make_request("mate", PROMPT, max_tokens=30))
         if stage == "waiting":
@@ -223,7 +223,7 @@ def test_unknown_ids_are_ignored(checkpoint: RandomCheckpoint) -> None:
 
 def test_many_clients_come_and_go(checkpoint: RandomCheckpoint) -> None:
     """Eight threads, each submitting and dropping; at the end nothing is held and the rest is right."""
-    inbox, engine = Inbox(), tiny_engine(checkpoint, [NGram()], blocks=40, max_batch=4)
+    inbox, engine = Inbox(), tiny_engine(checkpoint, [Suffix()], blocks=40, max_batch=4)
     truth = run(tiny_engine(checkpoint), [make_request("r", PROMPT, max_tokens=12)]).tokens("r")
 
     with running(engine, inbox) as loop:
@@ -245,7 +245,7 @@ def test_many_clients_come_and_go(checkpoint: RandomCheckpoint) -> None:
     engine.check()
 
 
-class Explosive(NGram):
+class Explosive(Suffix):
     """Raises when asked about a sequence of this name."""
 
     def propose(self, asks: Sequence[Ask]) -> list[Proposal]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from equality import DRAFTERS, SAMPLINGS, VOCAB, Record, assert_equal, drafter, plain_replies, requests_for
+from equality import DRAFTERS, SAMPLINGS, VOCAB, Record, assert_equal, plain_replies, proposers, requests_for
 from fakes import FLAT, RandomCheckpoint, Scripted, make_request, run, tiny_engine
 from jobs import Job, branching, chain, slots_of
 from native_ops import batch_of
@@ -26,7 +26,7 @@ from paceline.kernels.paging import BLOCK_SIZE
 from paceline.server.chat_template import ChatTemplate
 from paceline.server.tokenizer import Tokenizer
 from paceline.spec.cost import CostCurve
-from paceline.spec.ngram import NGram
+from paceline.spec.suffix import Suffix
 
 NATIVE: dict[str, Any] = {"backend": "native", "threads": 1, "weights": "q4", "kv_format": "int8"}
 FORMATS = [
@@ -68,11 +68,11 @@ def test_any_drafter_gives_the_plain_reply(
 ) -> None:
     requests = requests_for(SAMPLINGS[sampling])
     plain = plain_replies(checkpoint, requests, **NATIVE)
-    engine = tiny_engine(checkpoint, [drafter(name, requests, plain)], **NATIVE)
+    engine = tiny_engine(checkpoint, proposers(name, requests, plain), **NATIVE)
     speculative = run(engine, requests, together=False)
     assert_equal(None, requests, plain, speculative, record_property)
     deltas = [delta for reply in speculative.deltas.values() for delta in reply]
-    if name != "ngram":
+    if name != "suffix":
         assert sum(delta.drafted for delta in deltas) > 0
         assert (sum(delta.accepted for delta in deltas) > 0) == (name != "wrong")
 
@@ -84,8 +84,8 @@ def test_batch_mates_change_nothing(
 ) -> None:
     requests = requests_for(SAMPLINGS[sampling], count=8)
     plain = plain_replies(checkpoint, requests, **NATIVE)
-    proposers = [] if name == "none" else [drafter(name, requests, plain)]
-    assert_equal(None, requests, plain, run(tiny_engine(checkpoint, proposers, **NATIVE), requests), record_property)
+    guessing = [] if name == "none" else proposers(name, requests, plain)
+    assert_equal(None, requests, plain, run(tiny_engine(checkpoint, guessing, **NATIVE), requests), record_property)
 
 
 @pytest.mark.parametrize(("weights", "activations", "kv"), FORMATS)
@@ -97,16 +97,16 @@ def test_formats_and_threads_change_nothing_of_it(
     options = NATIVE | {"weights": weights, "activations": activations, "kv_format": kv}
     requests = requests_for({"temperature": 0.8}, count=5)
     plain = plain_replies(checkpoint, requests, **options)
-    engine = tiny_engine(checkpoint, [drafter("random", requests, plain)], **options | {"threads": threads})
+    engine = tiny_engine(checkpoint, proposers("random", requests, plain), **options | {"threads": threads})
     assert_equal(None, requests, plain, run(engine, requests), record_property)
 
 
 @pytest.mark.usefixtures("each_isa")
-@pytest.mark.parametrize("name", ["ngram", "random"])
+@pytest.mark.parametrize("name", ["suffix", "merged"])
 def test_on_every_instruction_set(checkpoint: RandomCheckpoint, name: str, record_property: Record) -> None:
     requests = requests_for({}, count=5)
     plain = plain_replies(checkpoint, requests, **NATIVE)
-    engine = tiny_engine(checkpoint, [drafter(name, requests, plain)], **NATIVE)
+    engine = tiny_engine(checkpoint, proposers(name, requests, plain), **NATIVE)
     assert_equal(None, requests, plain, run(engine, requests), record_property)
 
 
@@ -117,8 +117,8 @@ def test_chunk_size_changes_nothing(
 ) -> None:
     requests = requests_for({"temperature": 0.8}, count=4)
     plain = plain_replies(checkpoint, requests, **NATIVE)
-    proposers = [] if name == "none" else [drafter(name, requests, plain)]
-    engine = tiny_engine(checkpoint, proposers, step_budget=budget, max_batch=min(4, budget), **NATIVE)
+    guessing = [] if name == "none" else proposers(name, requests, plain)
+    engine = tiny_engine(checkpoint, guessing, step_budget=budget, max_batch=min(4, budget), **NATIVE)
     assert_equal(None, requests, plain, run(engine, requests), record_property)
 
 
@@ -126,8 +126,8 @@ def test_chunk_size_changes_nothing(
 def test_preemption_changes_nothing(checkpoint: RandomCheckpoint, name: str, record_property: Record) -> None:
     requests = requests_for({"temperature": 0.8}, count=8)
     plain = plain_replies(checkpoint, requests, **NATIVE)
-    proposers = [] if name == "none" else [drafter(name, requests, plain)]
-    engine = tiny_engine(checkpoint, proposers, blocks=8, max_nodes=6, **NATIVE)
+    guessing = [] if name == "none" else proposers(name, requests, plain)
+    engine = tiny_engine(checkpoint, guessing, blocks=8, max_nodes=6, **NATIVE)
     replies = run(engine, requests)
     assert engine.stats().preemptions > 0
     assert_equal(None, requests, plain, replies, record_property)
@@ -137,8 +137,8 @@ def test_preemption_changes_nothing(checkpoint: RandomCheckpoint, name: str, rec
 def test_prefix_hits_change_nothing(checkpoint: RandomCheckpoint, name: str, record_property: Record) -> None:
     requests = requests_for({"temperature": 0.8})
     plain = plain_replies(checkpoint, requests, **NATIVE)
-    proposers = [] if name == "none" else [drafter(name, requests, plain)]
-    engine = tiny_engine(checkpoint, proposers, **NATIVE)
+    guessing = [] if name == "none" else proposers(name, requests, plain)
+    engine = tiny_engine(checkpoint, guessing, **NATIVE)
     run(engine, requests)
     again = run(engine, requests)
     assert sum(again.deltas[request.id][0].cached_tokens for request in requests) > 0
@@ -148,7 +148,7 @@ def test_prefix_hits_change_nothing(checkpoint: RandomCheckpoint, name: str, rec
 def test_logprobs_are_the_very_numbers_of_plain_decoding(checkpoint: RandomCheckpoint) -> None:
     requests = requests_for({"temperature": 0.8, "logprobs": 3, "frequency_penalty": 0.5})
     plain = plain_replies(checkpoint, requests, **NATIVE)
-    speculative = run(tiny_engine(checkpoint, [drafter("random", requests, plain)], **NATIVE), requests)
+    speculative = run(tiny_engine(checkpoint, proposers("random", requests, plain), **NATIVE), requests)
     for request in requests:
         expected, got = (
             [entry for delta in replies.deltas[request.id] for entry in delta.logprobs or ()]
@@ -299,12 +299,12 @@ def test_the_default_model_is_spoken_for_to_the_byte(model: Any, sampling: str, 
     options = {"backend": "native", "context_length": 512}
     plain = run(tiny_engine(model, threads=1, **options), requests, together=False)
     truth = {request.prompt: plain.tokens(request.id) for request in requests}
-    for proposer in (NGram(), Scripted("random", truth, model.config.vocab_size)):
+    for proposer in (Suffix(), Scripted("random", truth, model.config.vocab_size)):
         speculative = run(tiny_engine(model, [proposer], step_budget=48, threads=2, **options), requests)
         assert_equal(None, requests, plain, speculative, record_property)
         accepted = sum(delta.accepted for reply in speculative.deltas.values() for delta in reply)
-        # Penalties leave nothing that an n-gram could see again.
-        assert accepted > 0 or (sampling == "penalties" and isinstance(proposer, NGram))
+        # Penalties leave nothing that a lookup could see again.
+        assert accepted > 0 or (sampling == "penalties" and isinstance(proposer, Suffix))
 
 
 @pytest.mark.proof

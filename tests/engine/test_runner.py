@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from equality import Oracle
 from fakes import RandomCheckpoint, make_request
+from matrices import dense
 
 from paceline.engine.model.decoder import Decoder, cache_shape
 from paceline.engine.page_table import PageTable
@@ -14,6 +16,7 @@ from paceline.engine.scheduler import Plan, Row
 from paceline.engine.sequence import Sequence
 from paceline.kernels import backend
 from paceline.kernels.kv_cache.reference import TensorCache
+from paceline.kernels.linear import ArrayMatrix
 from paceline.spec.tree import TokenTree
 
 PROMPT = tuple(range(3, 25))
@@ -72,7 +75,7 @@ def test_every_node_of_a_tree_is_computed_as_its_path_alone(runner: Runner, orac
     assert torch.allclose(prefill(runner, pages, seq)[0], oracle.logits(PROMPT)[-1], atol=1e-4)
     seq.tokens.append(TREE.tokens[0])
     out = runner.forward(Plan([Row(seq, 1, samples=True)]), [TREE])
-    assert out.starts == (0,)
+    assert (out.starts, out.offsets, out.features) == ((0,), (0,), ())
     assert out.logits.shape == (len(TREE), 61)
     assert len(out.hidden) == len(TREE)
     for node in range(len(TREE)):
@@ -113,6 +116,26 @@ def test_starts_skip_rows_that_sample_nothing_and_known_rows(runner: Runner, ora
     assert len(out.logits) == len(TREE) + 1
     assert torch.allclose(out.logits[0], oracle.logits([*PROMPT, 30])[-1], atol=1e-4)
     assert torch.allclose(out.logits[-1], oracle.logits([9, 8, 7])[-1], atol=1e-4)
+
+
+def test_features_hold_every_row_from_its_offset_on(checkpoint: RandomCheckpoint, cache: TensorCache) -> None:
+    """Those of the embeddings tell which token a row is."""
+    ops, size = backend.load(), checkpoint.config.hidden_size
+    unit = ops.pack(ArrayMatrix(np.eye(size, dtype=np.float32)))
+    decoder = Decoder(checkpoint.config, checkpoint.load(), ops, context_length=128, features=[{0: unit}, {1: unit}])
+    runner, pages = Runner(decoder, cache, ops), PageTable(12)
+    decoding, middle, ending = start(pages), start(pages, (5, 6, 7, 8)), start(pages, (9, 8, 7))
+    prefill(runner, pages, decoding)
+    decoding.tokens.append(30)
+    rows = [Row(middle, 2, samples=False), Row(decoding, 1, samples=True), Row(ending, 3, samples=True)]
+    trees = [TokenTree.chain((5, 6)), TREE, TokenTree.chain((9, 8, 7))]
+    out = runner.forward(Plan(rows), trees)
+    assert out.offsets == (0, 2, 2 + len(TREE))
+    assert len(out.features) == 2
+    table = dense(checkpoint.load().embed)
+    for offset, tree in zip(out.offsets, trees, strict=True):
+        assert torch.equal(out.features[0][offset : offset + len(tree)], table[list(tree.tokens)])
+    assert len(out.features[1]) == 2 + len(TREE) + 3
 
 
 def test_a_step_without_samples_has_no_logits(runner: Runner) -> None:

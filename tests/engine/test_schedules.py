@@ -7,7 +7,7 @@ import random
 import pytest
 from fakes import RandomCheckpoint, Replies, Scripted, make_request, run, tiny_engine
 
-from paceline.spec.ngram import NGram
+from paceline.spec.suffix import Suffix
 
 VOCAB = 61
 
@@ -29,7 +29,7 @@ def test_random_schedule_keeps_the_books_and_the_replies(seed: int) -> None:
     ]
     plain = run(tiny_engine(checkpoint, step_budget=4096), requests, together=False)
     truth = {request.prompt: plain.tokens(request.id) for request in requests}
-    proposer = NGram() if seed % 3 == 0 else Scripted(("right", "random")[seed % 2], truth, VOCAB)
+    proposer = Suffix() if seed % 3 == 0 else Scripted(("right", "random")[seed % 2], truth, VOCAB)
     budget = pick.choice((8, 24, 200))
     engine = tiny_engine(checkpoint, [proposer], blocks=14, max_batch=6, step_budget=budget)
 
@@ -64,7 +64,7 @@ def test_random_schedule_keeps_the_books_and_the_replies(seed: int) -> None:
 def test_the_oldest_sequence_always_finishes() -> None:
     """A cache that holds just one full sequence: the others wait or are preempted, none starves."""
     checkpoint = RandomCheckpoint(VOCAB, context_length=96)
-    engine = tiny_engine(checkpoint, [NGram()], blocks=6, max_batch=4)
+    engine = tiny_engine(checkpoint, [Suffix()], blocks=6, max_batch=4)
     requests = [make_request(f"r{i}", [i, *range(40)], max_tokens=50) for i in range(6)]
     replies = run(engine, requests)
     assert all(len(replies.tokens(request.id)) == 50 for request in requests)

@@ -91,7 +91,6 @@ def test_bad_bodies_name_the_field(body: dict[str, Any], param: str) -> None:
         ({"response_format": {}}, "response_format"),
         ({"tools": [{"type": "function"}]}, "tools"),
         ({"functions": [{"name": "f"}]}, "functions"),
-        ({"prediction": {"type": "content", "content": "x"}}, "prediction"),
         ({"modalities": ["text", "audio"]}, "modalities"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages[0].content[0].type"),
     ],
@@ -131,3 +130,30 @@ def test_messages_become_what_templates_expect() -> None:
 def test_an_image_is_refused_by_its_name_and_with_a_way_out() -> None:
     with pytest.raises(ApiError, match=r"^Images are not supported .* 'text'"):
         parse(messages=[{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}])
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [("def f():", "def f():"), ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "a\nb"), ("", "")],
+)
+def test_a_predicted_output_is_text(content: Any, text: str) -> None:
+    assert parse(prediction={"type": "content", "content": content}).prediction == text
+    assert parse(prediction=None).prediction == parse().prediction == ""
+
+
+@pytest.mark.parametrize(
+    ("prediction", "param"),
+    [
+        ("text", "prediction"),
+        ({"content": "text"}, "prediction.type"),
+        ({"type": "text", "content": "text"}, "prediction.type"),
+        ({"type": "content"}, "prediction.content"),
+        ({"type": "content", "content": 3}, "prediction.content"),
+        ({"type": "content", "content": [{"type": "text", "text": 3}]}, "prediction.content[0].text"),
+    ],
+)
+def test_a_predicted_output_of_another_shape_is_refused(prediction: Any, param: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        parse(prediction=prediction)
+    assert caught.value.param == param
+    assert str(caught.value).endswith(".")

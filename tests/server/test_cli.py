@@ -18,7 +18,6 @@ from serve_command import WAIT_S, serving
 from service import MODEL_ID, running_server
 from tiny_models import make_folder
 
-from paceline.engine.build import DRAFTERS
 from paceline.engine.config import EngineConfig
 from paceline.engine.model.sources import DEFAULT_MODEL
 from paceline.kernels.backend import ACTIVATIONS, KV_FORMATS, WEIGHTS
@@ -147,8 +146,7 @@ def test_people_start_at_the_temperature_the_default_model_was_made_for() -> Non
     assert re.search(rf'<input id="temperature"[^>]* value="{start}"', (WEB / "index.html").read_text())
 
 
-def test_every_drafter_and_format_of_the_engine_can_be_chosen() -> None:
-    assert set(_choices(options.Speculator)) == {"auto", *DRAFTERS}
+def test_every_format_of_the_kernels_can_be_chosen() -> None:
     assert _choices(options.Weights) == WEIGHTS
     assert _choices(options.Activations) == ACTIVATIONS
     assert _choices(options.KVFormat) == KV_FORMATS

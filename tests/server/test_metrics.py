@@ -23,6 +23,7 @@ STATS = EngineStats(
     preemptions=1,
     drafted_by_depth=(9, 4),
     accepted_by_depth=(5, 1),
+    trees_by_reason=(("best", 3), ("no guesses", 2)),
     step_ms=1.0,
     forward_ms=0.5,
 )
@@ -40,6 +41,7 @@ def test_the_engines_counters_are_read_at_each_scrape() -> None:
     assert value(metrics, "prefix_hit_tokens_total") == 6
     assert [value(metrics, "drafted_tokens_total", depth=d) for d in ("1", "2")] == [9, 4]
     assert [value(metrics, "accepted_tokens_total", depth=d) for d in ("1", "2")] == [5, 1]
+    assert [value(metrics, "trees_total", reason=r) for r in ("best", "no_guesses")] == [3, 2]
 
 
 def test_prometheus_can_read_the_page() -> None:

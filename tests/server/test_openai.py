@@ -157,7 +157,7 @@ def test_speculation_changes_no_byte(client: TestClient) -> None:
     repeated = [{"role": "user", "content": "the cat sat on the mat; " * 6}]
     for temperature in (0, 0.8):
         asked: dict[str, Any] = {"messages": repeated, "max_tokens": 40, "temperature": temperature, "logprobs": True}
-        plain, spec = (post(client, **asked, speculation={"mode": mode}).json() for mode in ("none", "ngram"))
+        plain, spec = (post(client, **asked, speculation={"mode": mode}).json() for mode in ("none", "suffix"))
         (one,), (other,) = spec["choices"], plain["choices"]
         assert one["message"] == other["message"]
         assert one["finish_reason"] == other["finish_reason"]
@@ -167,7 +167,7 @@ def test_speculation_changes_no_byte(client: TestClient) -> None:
         assert spec["usage"]["completion_tokens"] == plain["usage"]["completion_tokens"]
         assert plain["metrics"]["speculative_decoding"]["num_draft_tokens"] == 0
         assert temperature or spec["metrics"]["speculative_decoding"]["num_draft_tokens"] > 0
-        streamed = chunks(client, **asked, speculation={"mode": "ngram", "telemetry": True})
+        streamed = chunks(client, **asked, speculation={"mode": "suffix", "telemetry": True})
         assert text_of(streamed) == plain["choices"][0]["message"]["content"]
         emitted = sum(event.get("x_spec", {}).get("emitted", 0) for event in streamed)
         assert emitted == plain["usage"]["completion_tokens"]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,9 +17,10 @@ from paceline.server.parameters import (
     derive_seed,
     random_seed,
     read_parameters,
+    speculation_of,
 )
 
-LIMITS = Limits(vocab_size=100, speculators=("auto", "ngram", "none"))
+LIMITS = Limits(vocab_size=100, speculators=("auto", "suffix", "none"))
 
 
 def read(values: dict[str, Any], base: Parameters | None = None) -> Parameters:
@@ -39,7 +41,7 @@ def test_every_parameter_arrives() -> None:
         "logit_bias": {"3": -100, "99": 2.5},
         "logprobs": True,
         "top_logprobs": 3,
-        "speculation": {"mode": "ngram", "max_nodes": 8, "telemetry": True},
+        "speculation": {"mode": "suffix", "max_nodes": 8, "telemetry": True},
     }
     read_back = read(asked)
     sampling = read_back.sampling_with(max_tokens=5, seed=7, stop_ids=frozenset({2}))
@@ -50,7 +52,7 @@ def test_every_parameter_arrives() -> None:
     assert sampling.logprobs == 3
     assert sampling.stop_ids == {2}
     assert read_back.stop == ("a", "b")
-    assert read_back.speculation == Speculation(mode="ngram", max_nodes=8)
+    assert read_back.speculation == Speculation(mode="suffix", max_nodes=8)
     assert read_back.telemetry
 
 
@@ -108,7 +110,7 @@ def test_bad_values_are_one_sentence_that_names_the_field(values: dict[str, Any]
 
 
 def test_an_unknown_speculator_is_told_which_are_loaded() -> None:
-    with pytest.raises(RequestError, match="use one of auto, ngram, none"):
+    with pytest.raises(RequestError, match="use one of auto, suffix, none"):
         read({"speculation": {"mode": "medusa"}})
 
 
@@ -141,3 +143,26 @@ def test_random_seeds_survive_a_javascript_client() -> None:
     seeds = {random_seed() for _ in range(100)}
     assert len(seeds) == 100
     assert all(int(float(seed)) == seed for seed in seeds)
+
+
+def test_replies_are_reused_under_the_callers_own_key_alone() -> None:
+    named = read({"speculation": {"reuse_key": "project"}}).speculation
+    assert named.reuse_key == "project"
+    keys = {
+        speculation_of(base, caller, ()).reuse_key
+        for base in (named, replace(named, reuse_key="other"))
+        for caller in ("", "one", "two", "one project")
+    }
+    assert len(keys) == 8
+    assert not any("project" in key or "one" in key for key in keys)
+    assert speculation_of(named, "one", (1, 2)) == replace(speculation_of(named, "one", ()), prediction=(1, 2))
+    assert speculation_of(Speculation(), "one", ()).reuse_key == ""
+    assert read({"speculation": {"max_nodes": 3}}, replace(Parameters(), speculation=named)).speculation == replace(
+        named, max_nodes=3
+    )
+
+
+@pytest.mark.parametrize("key", [3, ["a"], "x" * 257])
+def test_a_reuse_key_of_another_shape_is_refused(key: object) -> None:
+    with pytest.raises(RequestError, match=r"speculation\.reuse_key"):
+        read({"speculation": {"reuse_key": key}})

@@ -97,7 +97,7 @@ def test_the_second_turn_finds_the_first_in_the_cache(live: LiveServer) -> None:
 def test_speculation_changes_no_text_and_counts_add_up(live: LiveServer) -> None:
     texts = []
     with connect(address(live), proxy=None) as connection:
-        for mode in ("none", "ngram"):
+        for mode in ("none", "suffix"):
             response = {
                 "conversation": "none",
                 "input": [user("the cat sat on the mat; " * 6)],
@@ -114,7 +114,7 @@ def test_speculation_changes_no_text_and_counts_add_up(live: LiveServer) -> None
             assert done["output"][0]["content"][0]["text"] == texts[-1]
             drafted = sum(delta["x_spec"]["drafted"] for delta in deltas)
             assert drafted == done["metrics"]["speculative_decoding"]["num_draft_tokens"]
-            assert (drafted > 0) == (mode == "ngram")
+            assert (drafted > 0) == (mode == "suffix")
     assert texts[0] == texts[1]
 
 

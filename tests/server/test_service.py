@@ -18,7 +18,7 @@ from paceline.server.service import Service
 def test_what_the_protocols_see(service: Service) -> None:
     assert service.model_id == MODEL_ID
     assert service.context_length == 256
-    assert {"auto", "none", "ngram"} <= set(service.speculators)
+    assert {"auto", "none", "suffix"} <= set(service.speculators)
     assert service.stop_ids == set(service.tokenizer.eos_ids)
     service.require_model(MODEL_ID)
     service.require_model("default")

@@ -6,9 +6,9 @@ import pytest
 
 from paceline.spec.drafters import AUTO, Drafters
 from paceline.spec.merge import NO_GUESSES, Guesses
-from paceline.spec.ngram import NGram
 from paceline.spec.nothing import Nothing
 from paceline.spec.proposer import Ask, Proposal, Verdict
+from paceline.spec.suffix import Suffix
 
 
 class Recorder:
@@ -103,9 +103,9 @@ def test_all_drafters_hear_of_verdicts_and_ends() -> None:
 
 
 def test_modes_name_what_is_loaded() -> None:
-    loaded = Drafters([NGram()])
-    assert loaded.modes == ("auto", "ngram", "none")
-    assert [loaded.drafts(mode) for mode in ("auto", "ngram", "none")] == [True, True, False]
+    loaded = Drafters([Suffix()])
+    assert loaded.modes == ("auto", "suffix", "none")
+    assert [loaded.drafts(mode) for mode in ("auto", "suffix", "none")] == [True, True, False]
     for bare in (Drafters(), Drafters([Nothing()])):
         assert bare.modes == ("auto", "none")
         assert not bare.drafts(AUTO)
@@ -114,7 +114,7 @@ def test_modes_name_what_is_loaded() -> None:
 
 @pytest.mark.parametrize("mode", ["medusa", "", "AUTO"])
 def test_unknown_mode_is_an_error(mode: str) -> None:
-    drafters = Drafters([NGram()])
+    drafters = Drafters([Suffix()])
     with pytest.raises(KeyError):
         drafters.drafts(mode)
     with pytest.raises(KeyError):

@@ -25,7 +25,7 @@ def proposals(draw: st.DrawFn, most: int) -> Proposal:
     """Token i for guess i, so that a tree's tokens say which guesses it holds."""
     count = draw(st.integers(0, most))
     return Proposal(
-        "ngram",
+        "draft",
         tuple(range(count)),
         tuple(draw(st.integers(-1, guess - 1)) for guess in range(count)),
         tuple(draw(PROBABILITIES) for _ in range(count)),
@@ -118,7 +118,7 @@ def test_likeliest_path_stands_in_line(proposal: Proposal) -> None:
 
 def chain(*probabilities: float) -> Proposal:
     count = len(probabilities)
-    return Proposal("ngram", tuple(range(count)), tuple(range(-1, count - 1)), probabilities)
+    return Proposal("draft", tuple(range(count)), tuple(range(-1, count - 1)), probabilities)
 
 
 def count_planned(cost: CostCurve, *proposals: Proposal, rows: int | None = None) -> int:
@@ -164,7 +164,7 @@ def test_background_sequences_get_what_the_others_leave() -> None:
 
 
 def test_budgets_hold_the_likeliest_of_their_own_sequence() -> None:
-    star = Proposal("ngram", (0, 1, 2, 3), (-1, -1, -1, 0), (0.3, 0.5, 0.1, 0.9))
+    star = Proposal("draft", (0, 1, 2, 3), (-1, -1, -1, 0), (0.3, 0.5, 0.1, 0.9))
     first, second, third = drafts(Planner(FLAT), [star, star, star], [2, 0, 4])
     assert guesses_in(first) == [1, 0]
     assert len(second.tree) == 1
@@ -173,7 +173,7 @@ def test_budgets_hold_the_likeliest_of_their_own_sequence() -> None:
 
 def test_nothing_to_draft_for() -> None:
     assert drafts(Planner(FLAT), []) == []
-    (draft,) = drafts(Planner(FLAT), [Proposal("ngram")])
+    (draft,) = drafts(Planner(FLAT), [Proposal("draft")])
     assert (len(draft.tree), draft.reason) == (1, "no guesses")
 
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paceline.spec.ngram import NGram
 from paceline.spec.nothing import Nothing
 from paceline.spec.proposer import Ask, Proposal, Proposer, Verdict
+from paceline.spec.suffix import Suffix
 
-DRAFTERS: list[Callable[[], Proposer]] = [NGram, Nothing]
+DRAFTERS: list[Callable[[], Proposer]] = [Nothing, Suffix]
 TOKENS = st.integers(1, 4).flatmap(lambda vocab: st.lists(st.integers(0, vocab - 1), min_size=1, max_size=60))
 
 

@@ -8,7 +8,7 @@ from paceline.spec.merge import Vote
 from paceline.spec.stats import Acceptance, Ratio, label
 
 
-def vote(estimate: float, source: str = "ngram", rank: int = 0) -> tuple[Vote, ...]:
+def vote(estimate: float, source: str = "draft", rank: int = 0) -> tuple[Vote, ...]:
     return (Vote(source, rank, estimate),)
 
 
@@ -87,7 +87,7 @@ def test_deep_guesses_and_late_siblings_share_what_is_known() -> None:
 
 
 def test_those_who_agree_are_likelier_right_until_they_prove_not_to_be() -> None:
-    both = (Vote("ngram", 0, 0.4), Vote("suffix", 1, 0.5))
+    both = (Vote("draft", 0, 0.4), Vote("suffix", 1, 0.5))
     acceptance = Acceptance()
     assert acceptance.probability("s", 1, both) == pytest.approx(1 - 0.6 * 0.5)
     chance = random.Random(1)
@@ -96,7 +96,7 @@ def test_those_who_agree_are_likelier_right_until_they_prove_not_to_be() -> None
         acceptance.observe("s", 1, both, chance.random() < 0.4)
         believed.append(acceptance.probability("s", 1, both))
     assert sum(believed[1000:]) / 2000 == pytest.approx(0.4, abs=0.05)
-    assert label(both) == "ngram+suffix"
+    assert label(both) == "draft+suffix"
 
 
 def test_agreeing_with_one_who_is_always_wrong_changes_nothing() -> None:

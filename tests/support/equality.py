@@ -18,8 +18,8 @@ from paceline.kernels.batch import Batch
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.kernels.sample.reference import gumbel
 from paceline.kernels.tree_attention import Layout
-from paceline.spec.ngram import NGram
 from paceline.spec.proposer import Proposer
+from paceline.spec.suffix import Suffix
 
 Record = Callable[[str, object], None]
 
@@ -32,7 +32,7 @@ SAMPLINGS: dict[str, dict[str, object]] = {
     "seeded-penalties-bias": {"temperature": 0.8, "presence_penalty": 0.5, "logit_bias": {3: 4.0, 5: -100.0}},
     "stop-ids": {"stop_ids": frozenset(range(0, VOCAB, 9))},
 }
-DRAFTERS = ("ngram", "right", "wrong", "random")
+DRAFTERS = ("suffix", "right", "wrong", "random", "merged")
 
 NEAR_TIE = 1e-4  # float32 results of different batch shapes differ by less than this
 
@@ -77,7 +77,7 @@ class Oracle:
 
 
 def requests_for(sampling: dict[str, object], count: int = 6, mode: str = "auto") -> list[Request]:
-    """Prompts that repeat themselves, so that n-grams match, of lengths around block borders; seeds differ."""
+    """Prompts that repeat themselves, so that suffixes match, of lengths around block borders; seeds differ."""
     pick = random.Random(11)
     requests = []
     for i in range(count):
@@ -92,10 +92,12 @@ def plain_replies(checkpoint: RandomCheckpoint, requests: Sequence[Request], **o
     return run(tiny_engine(checkpoint, step_budget=4096, **options), requests, together=False)
 
 
-def drafter(name: str, requests: Sequence[Request], plain: Replies) -> Proposer:
-    if name == "ngram":
-        return NGram()
-    return Scripted(name, {request.prompt: plain.tokens(request.id) for request in requests}, VOCAB)
+def proposers(name: str, requests: Sequence[Request], plain: Replies) -> list[Proposer]:
+    """The drafter of that name; merged: several, one of which costs time."""
+    truth = {request.prompt: plain.tokens(request.id) for request in requests}
+    if name == "merged":
+        return [Scripted("random", truth, VOCAB, ms=0.05), Scripted("wrong", truth, VOCAB), Suffix()]
+    return [Suffix() if name == "suffix" else Scripted(name, truth, VOCAB)]
 
 
 def assert_equal(

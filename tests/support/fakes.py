@@ -98,19 +98,23 @@ class Scripted:
 
     right: proposes the true continuation as one chain. wrong: a tree without a single true token. random: trees of up
     to 64 nodes in random order of growth, true and false guesses mixed, so that accepted paths lie off the line.
+    ms: what it says it costs.
     """
 
     needs_hidden = False
 
-    def __init__(self, temper: str, continuations: Mapping[tuple[int, ...], Sequence[int]], vocab_size: int) -> None:
+    def __init__(
+        self, temper: str, continuations: Mapping[tuple[int, ...], Sequence[int]], vocab_size: int, ms: float = 0.0
+    ) -> None:
         self.name = temper
+        self._ms = ms
         self._grow = {"right": self._right, "wrong": self._wrong, "random": self._random}[temper]
         self._continuations = continuations
         self._vocab_size = vocab_size
         self._random_state = random.Random(7)
 
     def cost_ms(self, asks: Sequence[Ask]) -> float:
-        return 0.0
+        return self._ms
 
     def propose(self, asks: Sequence[Ask]) -> list[Proposal]:
         return [self._grow(ask) for ask in asks]

@@ -45,10 +45,12 @@ class Layout {
     paths_.clear();
     path_starts_.assign(b.rows, -1);
     first_partial_.resize(b.rows);
+    lengths_.resize(b.rows);
     partials_ = 0;
     for (int64_t s = 0; s < b.sequences; ++s) {
-      const int64_t begin = b.row_starts[s], end = b.row_starts[s + 1];
+      const int64_t begin = b.row_starts[s], end = b.row_starts[s + 1], origin = origin_of(b, s);
       for (int64_t r = begin; r < end; ++r) {
+        lengths_[r] = b.positions[r] - origin + 1;
         if (!b.causal[s]) add_path(r, begin, b.contexts[s]);
         first_partial_[r] = partials_;
         partials_ += chunks(r);
@@ -70,7 +72,7 @@ class Layout {
   const std::vector<Task>& tasks() const { return tasks_; }
   int64_t partials() const { return partials_; }
   bool split() const { return split_; }
-  int64_t length(int64_t row) const { return batch_.positions[row] + 1; }  // keys a row sees
+  int64_t length(int64_t row) const { return lengths_[row]; }  // keys a row sees
   int64_t chunks(int64_t row) const { return (length(row) + kChunk - 1) / kChunk; }
   int64_t first_partial(int64_t row) const { return first_partial_[row]; }
 
@@ -95,9 +97,13 @@ class Layout {
     for (int node = 0; node < 64; ++node)
       if (word >> node & 1) paths_.push_back(node);
     const int64_t depth = static_cast<int64_t>(paths_.size()) - path_starts_[row] - 1;
-    require(depth == batch_.positions[row] - context && paths_.back() == row - begin,
+    require(depth == lengths_[row] - 1 - context && paths_.back() == row - begin,
             "a tree row's ancestors do not fit its position");
   }
+
+  // The position of the first key in a sequence's table: above zero where it looks back on a window only. Its first row
+  // follows what is committed.
+  static int64_t origin_of(const Batch& b, int64_t s) { return b.positions[b.row_starts[s]] - b.contexts[s]; }
 
   static void check(const Batch& b, int64_t blocks, int64_t positions, int64_t vocabulary) {
     require(b.rows >= 1 && b.sequences >= 1, "a pass needs at least one row");
@@ -113,6 +119,7 @@ class Layout {
       require(b.sampled[i] >= 0 && b.sampled[i] < b.rows, "a sampled row does not exist");
     for (int64_t s = 0; s < b.sequences; ++s) {
       const int64_t begin = b.row_starts[s], end = b.row_starts[s + 1], context = b.contexts[s];
+      const int64_t origin = origin_of(b, s);
       require(context >= 0, "a context is negative");
       require(b.causal[s] || end - begin <= 64, "a tree has more than 64 nodes");
       const int64_t used = (context + end - begin + kPage - 1) / kPage;
@@ -121,8 +128,9 @@ class Layout {
         const int64_t block = b.tables[s * b.table_width + i];
         require(block >= 0 && block < blocks, "a block table names a block outside of the cache");
       }
+      require(origin >= 0, "a row's position does not follow from its sequence");
       for (int64_t r = begin; r < end; ++r)
-        require(b.causal[s] ? b.positions[r] == context + r - begin : b.positions[r] >= context,
+        require(b.causal[s] ? b.positions[r] - origin == context + r - begin : b.positions[r] - origin >= context,
                 "a row's position does not follow from its sequence");
     }
   }
@@ -130,7 +138,7 @@ class Layout {
   Batch batch_{};
   std::vector<Task> tasks_;
   std::vector<int32_t> paths_;
-  std::vector<int64_t> path_starts_, first_partial_;
+  std::vector<int64_t> path_starts_, first_partial_, lengths_;
   int64_t partials_ = 0;
   bool split_ = false;
 };

@@ -23,6 +23,7 @@ from paceline.engine.model.weights import Matrix, ModelWeights
 from paceline.kernels import backend
 from paceline.kernels.batch import Batch
 from paceline.kernels.kv_cache.reference import TensorCache
+from paceline.kernels.linear import ArrayMatrix
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.kernels.tree_attention import Layout
 
@@ -90,11 +91,12 @@ def rotated(x: Vector, position: int, rope: RopeConfig) -> Vector:
     return rope.attention_scale * np.array([z.real for z in turned] + [z.imag for z in turned])
 
 
-def expected_logits(c: ModelConfig, weights: Any, tokens: list[int]) -> tuple[Vector, Vector]:
-    """(logits [V], hidden [H] before the final norm) after the last of the tokens."""
+def expected_states(c: ModelConfig, weights: Any, tokens: list[int]) -> list[list[Vector]]:
+    """[layers + 1][R], each [H]: what every token's row is before the first layer and after each."""
     eps, d = c.rms_norm_eps, c.head_dim
     group = c.num_heads // c.num_kv_heads
     states = [weights.embed[token] for token in tokens]
+    after = [states[:]]
     for layer in weights.layers:
         queries, keys, values = [], [], []
         for position, x in enumerate(states):
@@ -119,7 +121,14 @@ def expected_logits(c: ModelConfig, weights: Any, tokens: list[int]) -> tuple[Ve
             x = x + layer.out @ np.concatenate(heads)
             gate, up = np.split(layer.gate_up @ rms(x, layer.ffn_norm, eps), 2)
             states[position] = x + layer.down @ (gate / (1 + np.exp(-gate)) * up)
-    return weights.lm_head @ rms(states[-1], weights.norm, eps), states[-1]
+        after.append(states[:])
+    return after
+
+
+def expected_logits(c: ModelConfig, weights: Any, tokens: list[int]) -> tuple[Vector, Vector]:
+    """(logits [V], hidden [H] before the final norm) after the last of the tokens."""
+    last = expected_states(c, weights, tokens)[-1][-1]
+    return weights.lm_head @ rms(last, weights.norm, c.rms_norm_eps), last
 
 
 def batch_of(computed: int, tokens: list[int], parents: list[int], blocks: list[int], sampled: list[int]) -> Batch:
@@ -171,6 +180,39 @@ def test_a_prompt_in_chunks_then_a_tree(variant: str) -> None:
     for row, line in enumerate(([0], [0, 1, 3], [0, 2, 5, 6], [0, 7])):
         expected, _ = expected_logits(c, exact, prompt + [tree[node] for node in line])
         np.testing.assert_allclose(logits[row].numpy(), expected, atol=1e-4, rtol=1e-4)
+
+
+def test_features_are_sums_of_products_after_the_layers_named() -> None:
+    """Of all rows, sampled or not; and logits are the same bits without them."""
+    c, weights = model("plain")
+    ops, random = backend.load(), np.random.default_rng(2)
+    last = c.num_layers
+    matrices = [
+        {layers: random.standard_normal((width, c.hidden_size), np.float32) for layers in taps}
+        for taps, width in (((0, 1, last), 24), ((last,), 7), ((0,), 3))
+    ]
+    packed = [{layers: ops.pack(ArrayMatrix(matrix)) for layers, matrix in reversed(taps.items())} for taps in matrices]
+    plain = Decoder(c, weights, ops, context_length=64)
+    tapped = Decoder(c, weights, ops, context_length=64, features=packed)
+    tokens = [3, 1, 4, 1, 5, 9]
+    batch = batch_of(0, tokens, list(range(-1, 5)), [0], [5, 2])
+    logits, hidden, *features = tapped.forward(batch, new_cache(c, 1))
+    for got, want in zip((logits, hidden), plain.forward(batch, new_cache(c, 1)), strict=True):
+        assert torch.equal(got, want)
+    states = [np.array(rows) for rows in expected_states(c, in_float64(weights), tokens)]
+    assert len(features) == len(matrices)
+    for got, taps in zip(features, matrices, strict=True):
+        want = sum(states[layers] @ matrix.T.astype(np.float64) for layers, matrix in taps.items())
+        np.testing.assert_allclose(got.numpy(), want, atol=1e-3, rtol=1e-4)
+
+
+@pytest.mark.parametrize("layers", [[-1], [0, 99], []])
+def test_features_after_layers_that_are_not_there_are_an_error(layers: list[int]) -> None:
+    c, weights = model("plain")
+    ops = backend.load()
+    weight = ops.pack(ArrayMatrix(np.ones((2, c.hidden_size), np.float32)))
+    with pytest.raises(ValueError, match=f"after 0 to {c.num_layers} layers"):
+        Decoder(c, weights, ops, context_length=64, features=[dict.fromkeys(layers, weight)])
 
 
 def test_no_sampled_rows_no_logits() -> None:

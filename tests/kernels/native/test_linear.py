@@ -36,13 +36,17 @@ def silu(x: Floats) -> Any:
     return x / (1 + np.exp(-x))
 
 
-def expected(x: Any, weight: Floats, bias: Floats | None, residual: Floats | None, gate: bool) -> Any:
+def expected(
+    x: Any, weight: Floats, bias: Floats | None = None, residual: Floats | None = None, last: str = "plain"
+) -> Any:
     """The contract in float64; x is normalised and rounded already."""
     y = x.astype(np.float64) @ weight.astype(np.float64).T
     if bias is not None:
         y = y + bias
-    if gate:
+    if last == "gate":
         y = silu(y[:, : y.shape[1] // 2]) * y[:, y.shape[1] // 2 :]
+    if last == "silu":
+        y = silu(y)
     return y if residual is None else y + residual
 
 
@@ -53,6 +57,7 @@ def test_equals_float64_of_the_rounded_values(
     """Nothing is lost but what the formats round: with rounded operands the result is float64's."""
     random = np.random.default_rng(3)
     for index, ((rows, inputs, outputs), (normed, summed, gated)) in enumerate(itertools.product(SHAPES, EXTRAS)):
+        last = "gate" if gated else ("plain", "silu")[index // 2 % 3 == 1]
         x, matrix = with_outliers(random, rows, inputs), random.standard_normal((outputs, inputs))
         if gated and outputs % 2:
             matrix = matrix[:-1]
@@ -71,16 +76,17 @@ def test_equals_float64_of_the_rounded_values(
             eps=1e-5,
             residual=residual,
             gate=gated,
+            silu=last == "silu",
             activations=activations,
         )
 
         read = x if norm is None else rms_normed(x, norm, 1e-5)
         seen = rounded_rows(read, activations) if fmt in QUANTISED else read
-        want = expected(seen, unpacked(module, weight, gate=gated), bias, residual, gated)
+        want = expected(seen, unpacked(module, weight, gate=gated), bias, residual, last)
         # After a norm the last bit of a row may differ from ours, and what lies at a half is then rounded the other
         # way: once in a while, a step of one input.
         step = np.abs(read).max() / 127 * np.abs(tensor.numpy()).max() if fmt in QUANTISED and normed else 0.0
-        context = f"{(rows, inputs, outputs)}, norm, residual, gate = {normed, summed, gated}"
+        context = f"{(rows, inputs, outputs)}, norm, residual, last = {normed, summed, last}"
         np.testing.assert_allclose(y, want, rtol=2e-5, atol=3e-5 + step * (4 if gated else 1), err_msg=context)
         if step:
             assert np.median(np.abs(y - want)) < 1e-5 * (1 + np.abs(want).max()), context
@@ -178,7 +184,7 @@ def test_extreme_rows(module: ModuleType, pool: Any, fmt: str, activations: str)
     weight = pack(module, torch.linspace(-2, 2, 5 * inputs).view(5, inputs), fmt)
     y = linear(module, pool, rows, weight, activations=activations)
     seen = rounded_rows(rows, activations) if fmt in QUANTISED else rows
-    want = expected(seen, unpacked(module, weight), None, None, False)
+    want = expected(seen, unpacked(module, weight))
     assert not y[0].any()
     scale = np.abs(want).max(axis=1, keepdims=True) + 1e-37
     np.testing.assert_allclose(y / scale, want / scale, atol=2e-5)

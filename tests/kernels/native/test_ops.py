@@ -51,6 +51,36 @@ def test_packed_weights_are_the_same_for_all_activations(tmp_path: Path) -> None
     assert len(stamps) == 1
 
 
+def test_weights_of_their_own_form_leave_the_file_of_packed_weights_alone(tmp_path: Path) -> None:
+    """A drafter's tensors, before and after all others are packed, under the names that the model's have."""
+    path, rows = tmp_path / "packed.bin", [Draw(0, 0, 0.0)]
+    model, drafter = torch.eye(4), 2 * torch.eye(4).flip(0)
+    stamps = set()
+    for late in (False, True, True):
+        ops = load("native", Options(threads=1, store=path, fingerprint="f"))
+        pack_drafter = lambda ops=ops: (  # noqa: E731
+            ops.pack(matrix_of(drafter), form="f32"),
+            ops.pack_table(matrix_of(drafter), form="f32"),
+        )
+        weight, table = ops.pack(matrix_of(model)), None
+        if not late:
+            small, table = pack_drafter()
+        ops.finish()
+        if late:
+            small, table = pack_drafter()
+        stamps.add((path.stat().st_mtime_ns, path.stat().st_size))
+
+        def forward(batch: Any, cache: Any, ops: Any = ops, all_: Any = (weight, small, table)) -> Any:
+            x = ops.select(ops.embed(all_[2], batch.ids), batch.sampled)
+            return ops.linear(x, all_[0]), ops.linear(x, all_[1])
+
+        whole, half = ops.compile(forward)(rows_only(4), None)
+        assert np.array_equal(whole, drafter.numpy())
+        assert np.array_equal(half, 4 * model.numpy())
+        assert ops.sample(whole[:1], rows) == [3]
+    assert len(stamps) == 1, "the file was written again"
+
+
 @pytest.mark.parametrize("head_dim", [8, 24, 72, 100])
 def test_a_head_size_that_does_not_fit_is_refused(head_dim: int) -> None:
     ops = load("native", Options(threads=1))

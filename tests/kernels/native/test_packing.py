@@ -13,7 +13,7 @@ import torch
 from gguf import GGMLQuantizationType
 from gguf.quants import quantize
 from matrices import matrix_of
-from native_ops import FLOATING, QUANTISED, pack, unpacked
+from native_ops import FLOATING, FORMATS, QUANTISED, pack, unpacked
 from numpy.typing import NDArray
 
 from paceline.engine.model.dequantize import dequantize
@@ -198,6 +198,26 @@ def test_all_modules_pack_the_same_bytes(kind: str) -> None:
             packed.append(store.made)
     for index, data in enumerate(packed):
         assert np.array_equal(data, packed[index % 3])
+
+
+def test_a_form_of_its_own_counts_and_keeps_a_weight_out_of_the_store(module: ModuleType) -> None:
+    class Refusing(MemoryStore):
+        def array(self, key: str, size: int, fill: Any) -> NDArray[np.uint8]:
+            raise AssertionError(f"{key} was stored")
+
+    matrix = Stack([stored("Q8_0", 40, 64)])
+    packer = Packer(module, Refusing(), "q4")
+    for form in FORMATS:
+        weight = packer.pack(matrix, form=form)
+        assert np.array_equal(unpacked(module, weight), unpacked(module, pack(module, matrix, form)))
+    biased = packer.pack(matrix, np.ones(40, np.float32), form="q8")
+    assert np.array_equal(unpacked(module, biased), matrix.values()), "repacked, not rounded"
+    assert packer.pack(matrix, gate=True, form="q8").width == 20
+    with pytest.raises(AssertionError, match="was stored"):
+        packer.pack(matrix)
+    for wrong in ("stored", "q3", ""):
+        with pytest.raises(ValueError, match=f"no form '{wrong}'; choose one of q4, .*f32$"):
+            packer.pack(matrix, form=wrong)
 
 
 def test_a_bias_that_does_not_fit_is_refused(module: ModuleType) -> None:

@@ -103,6 +103,37 @@ def test_a_decoder_of_three_layers_equals_the_reference(ops: Ops, variant: str) 
             assert (got - want).abs().median() < 1e-4 * want.abs().max()
 
 
+def test_features_change_no_bit_of_the_logits(ops: Ops) -> None:
+    """With and without, over chunks and trees; the features themselves are near the reference's."""
+    checkpoint = checkpoint_of("plain")
+    config, weights = checkpoint.config, checkpoint.load()
+    rng = torch.Generator().manual_seed(8)
+    matrices = [
+        {layers: torch.randn(width, config.hidden_size, generator=rng) for layers in taps}
+        for taps, width in (((0, 1, 3), 40), ((3,), 7), ((2, 0), 16))
+    ]
+
+    def decoder_on(table: Ops, taps: list[dict[int, torch.Tensor]]) -> Decoder:
+        features = [{n: table.pack(matrix_of(matrix), form="f32") for n, matrix in each.items()} for each in taps]
+        return Decoder(config, weights, table, context_length=CONTEXT, features=features)
+
+    shape = cache_shape(config)
+    reference = decoder_on(backend.load("reference"), matrices)
+    exact = allocate(shape, 60, torch.float16, torch.device("cpu"))
+    plain, tapped = decoder_on(ops, []), decoder_on(ops, matrices)
+    caches = [ops.allocate(shape, 60) for _ in range(2)]
+    for jobs in ([chain(0, 70), chain(0, 1)], [branching(70, 12, rng), chain(1, 9)], [chain(82, 1)]):
+        batch = random_batch(jobs, rng)
+        bare = [result.copy() for result in plain.forward(batch, caches[0])]
+        logits, hidden, *features = tapped.forward(batch, caches[1])
+        for got, want in zip((logits, hidden), bare, strict=True):
+            assert got.tobytes() == want.tobytes()
+        for got, want in zip(features, reference.forward(batch, exact)[2:], strict=True):
+            assert got.shape == tuple(want.shape)
+            torch.testing.assert_close(torch.from_numpy(got), want, rtol=2e-2, atol=0.2)
+            assert (torch.from_numpy(got) - want).abs().median() < 1e-4 * want.abs().max()
+
+
 def test_each_cache_has_a_program_of_its_own(ops: Ops) -> None:
     """The same pass over two caches, in turn: neither sees the other's keys."""
     checkpoint = checkpoint_of("plain")
