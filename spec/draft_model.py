@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from paceline.kernels.backend import Ops
+from paceline.kernels.backend import Ops, Pass
 from paceline.kernels.batch import Batch
 from paceline.kernels.kv_cache import Cache
 from paceline.kernels.linear import Activation
@@ -31,20 +31,20 @@ class _State(CacheState):
 class TrimmedModel:
     """A model that knows fewer tokens than the target, or more: tables are often padded, each to a size of its own.
 
-    ids: how many it knows. columns: how many of them the target knows, the first ones.
+    forward: its pass. ids, target_ids: how many tokens it and the target know.
     """
 
     vocabulary: Vocabulary | None = None
 
-    def __init__(self, model: CachedModel, ids: int, columns: int) -> None:
-        self._model = model
+    def __init__(self, forward: Pass, ids: int, target_ids: int) -> None:
+        self._forward = forward
         self._ids = ids
-        self._columns = columns
+        self._target_ids = target_ids
 
     def forward(self, batch: Batch, cache: Cache) -> tuple[Activation, ...]:
         known = replace(batch, ids=np.minimum(batch.ids, self._ids - 1))
-        logits, *more = self._model.forward(known, cache)
-        few = logits[:, : self._columns]
+        logits, *more = self._forward(known, cache)
+        few = logits[:, : self._target_ids]
         return (np.ascontiguousarray(few) if isinstance(few, np.ndarray) else few, *more)
 
 

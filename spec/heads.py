@@ -1,4 +1,4 @@
-"""Heads on the target's last hidden state: residual blocks, then a product with the head's rows of the guessable tokens.
+"""Heads on the target's last hidden state: residual blocks, then a product with rows of its head.
 
 A block is x + silu(W x + b) (Medusa: Cai et al., arXiv 2401.10774). One that reads more than the hidden state has a
 product in place of the bare x (Hydra: Ankner et al., arXiv 2402.05109).

@@ -87,7 +87,7 @@ def test_a_shared_prefix_is_not_computed_again(checkpoint: RandomCheckpoint) -> 
         counted.append(CountedModel(model))
         return counted[0]
 
-    engine = tiny_engine(checkpoint, [draft_model(checkpoint, {}, count)])
+    engine = tiny_engine(checkpoint, [Watched(draft_model(checkpoint, {}, count))])
     prompt = [3, 14, 15, 92, 65] * 14
     rows = []
     for name in ("first", "second"):
@@ -131,7 +131,7 @@ def test_tables_padded_to_other_sizes(checkpoint: RandomCheckpoint, options: dic
     """Tokens the draft model lacks are read as others, and what the target lacks is never guessed."""
     small = RandomCheckpoint(ids, head_dim=16)
     requests = requests_for({})
-    watched = Watched(draft_model(small, options, lambda model: TrimmedModel(model, ids, min(ids, VOCAB))))
+    watched = Watched(draft_model(small, options, lambda model: TrimmedModel(model.forward, ids, VOCAB)))
     replies = run(tiny_engine(checkpoint, [watched], **options), requests)
     assert watched.chains
     assert all(token < min(ids, VOCAB) for _, _, chain in watched.chains for token in chain)
