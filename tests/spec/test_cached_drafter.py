@@ -54,10 +54,11 @@ class Text:
         return next_token(tuple(line), len(line), self.seed, self.temperature)
 
     def prefill(self, drafter: CachedDrafter[Any], chunk: int = 100) -> None:
-        while self.computed < len(self.tokens):
-            count = min(chunk, len(self.tokens) - self.computed)
+        end = len(self.tokens)
+        while self.computed < end:
+            count = min(chunk, end - self.computed)
             self.reserve(self.computed + count)
-            last = self.computed + count == len(self.tokens)
+            last = self.computed + count == end
             self.commit(drafter, count, [self.truth(self.tokens)] if last else [])
 
     def commit(self, drafter: CachedDrafter[Any], count: int, new: list[int]) -> None:

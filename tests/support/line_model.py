@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from paceline.kernels.batch import Batch
@@ -40,7 +41,7 @@ class LineModel:
         self._slots: dict[int, tuple[int, int]] = {}
         self.rows = 0
 
-    def forward(self, batch: Batch, cache: Any) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def forward(self, batch: Batch, cache: Any) -> tuple[NDArray[np.float32], torch.Tensor]:
         self.rows += len(batch.ids)
         layout = batch.layout
         lines: list[tuple[int, ...]] = []
@@ -61,4 +62,4 @@ class LineModel:
             assert batch.features is not None
             assert batch.features[:, 0].tolist() == batch.positions.tolist()
         logits = np.stack([logits_after(lines[row]) for row in batch.sampled])
-        return logits, (batch.positions[batch.sampled] + 1)[:, None].astype(np.float32)
+        return logits, torch.from_numpy((batch.positions[batch.sampled] + 1)[:, None].astype(np.float32))
