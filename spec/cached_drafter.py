@@ -202,7 +202,7 @@ class CachedDrafter(TreeDrafter, Generic[State]):
                 self._marks.pop(rows.blocks[block], None)
         logits, hidden = self._model.forward(batch_of(batch, sampled), self._cache)[:2]
         if self.reads_hidden:
-            return logits, self._ops.host(hidden).copy()  # the next pass writes where this one did
+            return logits, list(self._ops.host(hidden).copy())  # the next pass writes where this one did
         return logits, [None] * sum(sampled)
 
     def _rank(self, logits: Activation, nodes: Sequence[tuple[GuessTree, int]]) -> tuple[NDArray[np.int64], Floats]:

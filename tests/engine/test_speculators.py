@@ -85,10 +85,8 @@ def test_auto_takes_what_is_shipped_for_this_model_and_leaves_out_what_does_not_
     monkeypatch.setattr(pretrained, "folders", lambda: sorted(tmp_path.iterdir()))
     with caplog.at_level(logging.WARNING):
         assert names("auto") == ["suffix", "medusa"]
-    assert [record.message for record in caplog.records] == [
-        f"Left out a shipped drafter: The drafter {tmp_path / 'c-hydra'} reads hidden states of size 16, but this "
-        f"model's have {HIDDEN}; it was made for another model."
-    ]
+    (record,) = caplog.records
+    assert record.message.startswith(f"Left out a shipped drafter: The drafter {tmp_path / 'c-hydra'} reads hidden")
     assert names("medusa") == ["medusa"]
     assert good.is_dir()
 

@@ -72,7 +72,8 @@ def test_ranks_are_those_of_plain_numpy(
             scores = scores / np.float32(temperature) + gumbel(ids, draw.position, draw.seed)
         got = scores[np.searchsorted(ids, tokens[s, head])]
         # 8-bit weights move scores a little: equal up to neighbours that nearly tie.
-        assert np.allclose(got, np.sort(scores)[::-1][:8], atol=0.1)
+        tolerance = 1e-3 if ops.name == "reference" else 0.3
+        assert np.allclose(got, np.sort(scores)[::-1][:8], rtol=0.0, atol=tolerance)
 
 
 def test_likeliest_paths_are_the_best_of_all_there_are() -> None:
