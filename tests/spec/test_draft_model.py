@@ -147,4 +147,4 @@ def test_no_pass_is_made_that_does_not_pay(checkpoint: RandomCheckpoint) -> None
         run(tiny_engine(checkpoint, [watched]), [request])
         lengths.append(max(len(chain) for _, _, chain in watched.chains))
     assert lengths[0] == 1
-    assert lengths[1] > 3
+    assert lengths[1] >= 3
