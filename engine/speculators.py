@@ -129,8 +129,9 @@ class HeadsSpeculator:
     def build(self, around: Surroundings) -> Proposer:
         rows = None
         if self.weights.outs is None:
-            vocabulary = self.weights.vocabulary
-            rows = around.head_rows(np.arange(around.decoder.config.vocab_size) if vocabulary is None else vocabulary)
+            rows = around.decoder.head
+            if self.weights.vocabulary is not None:
+                rows = around.ops.pack(ArrayMatrix(around.head_rows(self.weights.vocabulary)), form=FORM)
         return self.make(Heads(self.weights, around.ops, rows), around)
 
 

@@ -16,10 +16,9 @@ from paceline.kernels.backend import Ops
 from paceline.kernels.linear import Activation, ArrayMatrix, Packed
 from paceline.kernels.rank import Vocabulary
 
+from .eagle import FORM
 from .guess_tree import Floats
 from .proposer import Ask, Verdict
-
-FORM = "q8"  # 4 bits cost acceptance, 16 cost time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,10 +58,10 @@ class FinalNorm:
 class Heads:
     """The weights packed, for use in passes.
 
-    rows: the target's head [N, H] of the guessable tokens; None where each head has one of its own.
+    rows: the target's head [N, H] of the guessable tokens, packed; None where each head has one of its own.
     """
 
-    def __init__(self, weights: HeadsWeights, ops: Ops, rows: Floats | None) -> None:
+    def __init__(self, weights: HeadsWeights, ops: Ops, rows: Packed | None) -> None:
         def pack(values: Floats, bias: Floats | None = None) -> Packed:
             return ops.pack(ArrayMatrix(values), bias, form=FORM)
 
@@ -78,7 +77,7 @@ class Heads:
         if weights.outs is not None:
             self._outs = [pack(values) for values in weights.outs]
         elif rows is not None:
-            self._outs = [pack(rows)]
+            self._outs = [rows]
         else:
             raise ValueError("heads need rows of the target's where they have none of their own")
 

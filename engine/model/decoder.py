@@ -88,6 +88,11 @@ class Decoder:
         """The packed table [V, H] for `embed`."""
         return self._embed
 
+    @property
+    def head(self) -> Packed:
+        """The packed head [V, H] for `linear`."""
+        return self._lm_head
+
     def _pack(self, layer: LayerWeights) -> _Layer:
         pack, norm = self._packed, self._norm_of
         return _Layer(

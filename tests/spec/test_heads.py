@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from paceline.kernels.backend import load
+from paceline.kernels.linear import ArrayMatrix
 from paceline.spec.heads import Block, FinalNorm, Heads, HeadsWeights, LastHidden
 from paceline.spec.proposer import Ask, Verdict
 
@@ -20,7 +21,8 @@ def test_heads_without_rows_need_the_targets() -> None:
     weights = HeadsWeights(heads=((block,), (block,)))
     with pytest.raises(ValueError, match="rows"):
         Heads(weights, load(), None)
-    assert Heads(weights, load(), np.eye(4, dtype=np.float32)).shares_rows
+    ops = load()
+    assert Heads(weights, ops, ops.pack(ArrayMatrix(np.eye(4, dtype=np.float32)))).shares_rows
 
 
 def test_a_hidden_state_serves_only_the_token_chosen_from_it() -> None:

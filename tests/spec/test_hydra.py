@@ -45,7 +45,7 @@ def weights_of() -> HeadsWeights:
 
 
 def drafter_of(ops: Ops, token_ms: float = 1e9) -> HydraDrafter:
-    model = HydraModel(Heads(weights_of(), ops, ROWS), NORM, ops.pack_table(ArrayMatrix(TABLE)))
+    model = HydraModel(Heads(weights_of(), ops, ops.pack(ArrayMatrix(ROWS))), NORM, ops.pack_table(ArrayMatrix(TABLE)))
     return HydraDrafter(model, token_ms=lambda: token_ms)
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tiny_heads import heads_tensors, plain_logits
 
 from paceline.kernels.backend import BackendError, Ops, Options, load
+from paceline.kernels.linear import ArrayMatrix
 from paceline.kernels.sample import Draw
 from paceline.kernels.sample.reference import gumbel
 from paceline.spec.heads import Block, FinalNorm, Heads, HeadsWeights
@@ -59,7 +60,7 @@ def test_ranks_are_those_of_plain_numpy(
 ) -> None:
     weights = weights_of(layers, vocabulary, own)
     ids = np.arange(VOCAB) if vocabulary is None else vocabulary
-    model = MedusaModel(Heads(weights, ops, None if own else ROWS[ids]), NORM)
+    model = MedusaModel(Heads(weights, ops, None if own else ops.pack(ArrayMatrix(ROWS[ids]), form="q8")), NORM)
     hidden = np.random.default_rng(2).normal(size=(3, HIDDEN)).astype(np.float32)
     draws = [Draw(7 + s, 20 + s + head, temperature) for s in range(3) for head in range(HEADS)]
     tokens, estimates = model.rank(hidden, draws)
@@ -101,7 +102,7 @@ def test_likeliest_paths_are_the_best_of_all_there_are() -> None:
 
 
 def drafter_of(ops: Ops) -> MedusaDrafter:
-    return MedusaDrafter(MedusaModel(Heads(weights_of(), ops, ROWS), NORM))
+    return MedusaDrafter(MedusaModel(Heads(weights_of(), ops, ops.pack(ArrayMatrix(ROWS), form="q8")), NORM))
 
 
 def test_proposals_follow_the_last_hidden_state(ops: Ops) -> None:
