@@ -71,8 +71,8 @@ class DrafterFile:
         return name in self._tensors
 
     def floats(self, name: str, *shape: int) -> NDArray[np.float32]:
-        """The tensor called `name`, which must have this shape."""
-        return np.ascontiguousarray(self.tensor(name, *shape), dtype=np.float32)
+        """A copy of the tensor called `name`, which must have this shape: a file's own bytes cannot be written to."""
+        return np.array(self.tensor(name, *shape), np.float32, order="C")
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Of the tensor called `name`, at least one axis."""
