@@ -13,6 +13,7 @@ from paceline.kernels.backend import Ops
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.spec.cost import CostCurve
 from paceline.spec.drafters import Drafters
+from paceline.spec.heads import FinalNorm
 from paceline.spec.planner import Planner
 from paceline.spec.proposer import Proposer
 
@@ -27,7 +28,7 @@ from .page_table import PageTable, blocks_for
 from .request import Request
 from .runner import Runner
 from .scheduler import Scheduler
-from .speculators import Ready, Speculator, Surroundings, find_speculators, head_rows
+from .speculators import Ready, Speculator, Surroundings, Target, find_speculators, head_rows
 
 _log = logging.getLogger(__name__)
 
@@ -107,7 +108,7 @@ def build_engine(
     if proposers is not None:
         speculators: list[Speculator] = [Ready(proposer) for proposer in proposers]
     else:
-        speculators = find_speculators(config.speculator, model, weights, ops)
+        speculators = find_speculators(config.speculator, Target(model, weights, ops, checkpoint.text, cache))
     spare = config.max_batch * (blocks_for(config.max_nodes) + 1) if speculators else 0
     blocks, context_length = _size_cache(config, ops.free_memory(), ops.block_bytes(shape), wanted)
     taps = {speculator: weight for speculator in speculators if (weight := speculator.taps(ops))}
@@ -124,6 +125,7 @@ def build_engine(
                     ops=ops,
                     decoder=decoder,
                     head_rows=partial(head_rows, weights),
+                    norm=FinalNorm(weights.norm, model.rms_norm_eps),
                     blocks=blocks + spare,
                     context_length=context_length,
                     index=list(taps).index(speculator) if speculator in taps else -1,

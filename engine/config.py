@@ -23,7 +23,7 @@ class EngineConfig:
     weights: str = "stored"  # format weights are kept in: "stored" or one the backend rounds to
     activations: str = "mixed"  # what the native backend's quantised products read: "mixed", "int8" or "int16"
     kv_format: str = "f16"  # format of cached keys and values in the native backend
-    speculator: str = "auto"  # "auto", "none" or a drafter's name
+    speculator: str = "auto"  # "auto", "none", or names, folders and files of drafters with commas between
     max_nodes: int = 16  # rows of a tree, its root included
     queue_limit: int = 256  # requests that wait for a place in the batch
 

@@ -6,6 +6,7 @@ Pickled weights are code until proven otherwise: torch reads them with `weights_
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -39,7 +40,16 @@ class DrafterFile:
         if not isinstance(config, dict):
             raise ModelError(f"The drafter's config {path} must hold a JSON object; fetch the drafter again.")
         self.config: Mapping[str, Any] = config
-        self._tensors = _read(folder)
+
+    @cached_property
+    def _tensors(self) -> Mapping[str, Tensor]:
+        """Read late: what is no drafter may be a whole model, and large."""
+        return _read(self.folder)
+
+    @property
+    def architectures(self) -> tuple[str, ...]:
+        named = self.config.get("architectures")
+        return tuple(each for each in named if isinstance(each, str)) if isinstance(named, list) else ()
 
     def number(self, name: str, default: float | None = None) -> float:
         value = self.config.get(name, default)
@@ -61,15 +71,23 @@ class DrafterFile:
         return name in self._tensors
 
     def floats(self, name: str, *shape: int) -> NDArray[np.float32]:
-        """The tensor called `name`, which must have this shape."""
-        return np.ascontiguousarray(self.tensor(name, *shape), dtype=np.float32)
+        """A copy of the tensor called `name`, which must have this shape: a file's own bytes cannot be written to."""
+        return np.array(self.tensor(name, *shape), np.float32, order="C")
 
-    def tensor(self, name: str, *shape: int) -> Tensor:
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Of the tensor called `name`, at least one axis."""
+        return self._found(name).shape or (1,)
+
+    def _found(self, name: str) -> Tensor:
         found = self._tensors.get(name)
         if found is None:
             raise ModelError(
                 f"The tensor {name} is missing in the drafter {self.folder}; it is damaged, or of another kind."
             )
+        return found
+
+    def tensor(self, name: str, *shape: int) -> Tensor:
+        found = self._found(name)
         if found.shape != shape:
             raise ModelError(
                 f"The tensor {name} of the drafter {self.folder} has the shape {list(found.shape)} where {list(shape)} "

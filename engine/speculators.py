@@ -13,21 +13,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paceline.kernels.backend import BackendError, Ops
+from paceline.kernels.kv_cache import CacheShape
 from paceline.kernels.linear import ArrayMatrix, Packed, float_pieces
 from paceline.spec import pretrained
+from paceline.spec.draft_model import DraftModel, TrimmedModel
 from paceline.spec.drafters import AUTO
 from paceline.spec.eagle import FORM, EagleModel, EagleWeights
 from paceline.spec.eagle_drafter import EagleDrafter
+from paceline.spec.heads import FinalNorm, Heads, HeadsWeights
+from paceline.spec.hydra import HydraDrafter, HydraModel
+from paceline.spec.medusa import MedusaDrafter, MedusaModel
 from paceline.spec.nothing import Nothing
 from paceline.spec.proposer import Proposer
 from paceline.spec.suffix import Suffix
 
+from .draft_checkpoint import draft_form, open_draft
 from .drafter_file import DrafterFile
 from .eagle_file import ARCHITECTURE as EAGLE
 from .eagle_file import read_eagle
 from .errors import ConfigError, ModelError
-from .model.config import ModelConfig, RopeConfig
-from .model.decoder import Decoder, rotation
+from .heads_file import HYDRA, MEDUSA, PUBLISHED, read_hydra, read_medusa
+from .model.assets import TextAssets
+from .model.checkpoint import Checkpoint
+from .model.config import FAMILIES, ModelConfig, RopeConfig
+from .model.decoder import Decoder, cache_shape, rotation
 from .model.weights import ModelWeights
 
 _log = logging.getLogger(__name__)
@@ -47,6 +56,7 @@ class Surroundings:
     ops: Ops
     decoder: Decoder
     head_rows: Callable[[NDArray[np.int64]], NDArray[np.float32]]
+    norm: FinalNorm
     blocks: int
     context_length: int
     index: int
@@ -105,52 +115,149 @@ class EagleSpeculator:
         return EagleDrafter(model, cache, ops, index=around.index, token_ms=around.token_ms)
 
 
-def find_speculators(wanted: str, config: ModelConfig, weights: ModelWeights, ops: Ops) -> list[Speculator]:
-    """wanted: "auto", "none", or names and folders of drafters with commas between them.
+@dataclass(frozen=True, slots=True, eq=False)
+class HeadsSpeculator:
+    """make: a drafter from the packed heads."""
+
+    weights: HeadsWeights
+    name: str
+    make: Callable[[Heads, Surroundings], Proposer]
+
+    def taps(self, ops: Ops) -> None:
+        return None
+
+    def build(self, around: Surroundings) -> Proposer:
+        rows = None
+        if self.weights.outs is None:
+            rows = around.decoder.head
+            if self.weights.vocabulary is not None:
+                rows = around.ops.pack(ArrayMatrix(around.head_rows(self.weights.vocabulary)), form=FORM)
+        return self.make(Heads(self.weights, around.ops, rows), around)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DraftSpeculator:
+    """A whole model."""
+
+    checkpoint: Checkpoint
+    name: str = DraftModel.name
+
+    def taps(self, ops: Ops) -> None:
+        return None
+
+    def build(self, around: Surroundings) -> Proposer:
+        config, ops = self.checkpoint.config, around.ops
+        decoder = Decoder(config, self.checkpoint.load(), ops, context_length=around.context_length, form=draft_form)
+        self.checkpoint.close()
+        model = TrimmedModel(decoder.forward, config.vocab_size, around.decoder.config.vocab_size)
+        cache = ops.allocate(cache_shape(config), around.blocks)
+        return DraftModel(model, cache, ops, token_ms=around.token_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The model that drafters are looked for. cache: where what is derived from a file is kept; None: the usual one."""
+
+    config: ModelConfig
+    weights: ModelWeights
+    ops: Ops
+    text: TextAssets
+    cache: Path | None = None
+
+
+def find_speculators(wanted: str, target: Target) -> list[Speculator]:
+    """wanted: "auto", "none", or names, folders and files of drafters with commas between them.
 
     "auto" takes the free ones and what is shipped for this very model, and leaves out, with a warning, what does not
     fit. Raises ConfigError for a name that is not known, ModelError for a drafter that was asked for and does not fit.
     """
     if wanted == Nothing.name:
         return []
-    fingerprint = model_fingerprint(weights)
+    fingerprint = model_fingerprint(target.weights)
     if wanted == AUTO:
         found: list[Speculator] = [Ready(make()) for make in FREE.values()]
         for folder in pretrained.folders():
             try:
                 file = DrafterFile(folder)
                 if file.config.get("trained_for") == fingerprint:
-                    found.append(_trained(file, config, ops))
+                    found.append(_trained(file, target))
             except ModelError as error:
                 _log.warning("Left out a shipped drafter: %s", error)
         return found
-    return [_named(name.strip(), config, fingerprint, ops) for name in wanted.split(",")]
+    named = [_named(name.strip(), target, fingerprint) for name in wanted.split(",")]
+    twice = next((each.name for i, each in enumerate(named) if each.name in {other.name for other in named[:i]}), None)
+    if twice is not None:
+        raise ConfigError(f"--speculator names two drafters of the kind {twice!r}; requests could not tell them apart.")
+    return named
 
 
-def _named(name: str, config: ModelConfig, fingerprint: int, ops: Ops) -> Speculator:
+def _named(name: str, target: Target, fingerprint: int) -> Speculator:
     if name in FREE:
         return Ready(FREE[name]())
-    if Path(name).is_dir():
-        return _trained(DrafterFile(Path(name)), config, ops)
+    path = Path(name).expanduser()
+    if path.is_dir():
+        return _trained(DrafterFile(path), target)
+    if path.suffix.lower() == ".gguf" and path.is_file():
+        return _whole_model(path, target)
     for folder in pretrained.folders():
         if folder.name.endswith(f"-{name}") and (file := DrafterFile(folder)).config.get("trained_for") == fingerprint:
-            return _trained(file, config, ops)
+            return _trained(file, target)
     raise ConfigError(
         f"There is no speculator {name!r} for this model; choose {AUTO}, {Nothing.name}, {', '.join(FREE)}, one that "
-        "is shipped for the model, or the folder of a drafter."
+        "is shipped for the model, or the folder of a drafter or model."
     )
 
 
-def _trained(file: DrafterFile, config: ModelConfig, ops: Ops) -> Speculator:
-    architectures = file.config.get("architectures") or []
-    if EAGLE not in architectures:
-        raise ModelError(f"The drafter {file.folder} is of the kind {architectures!r}; this server reads {EAGLE}.")
-    weights = read_eagle(file, config)
-    try:
-        ops.check(weights.cache_shape)
-    except BackendError as error:
-        raise ModelError(f"The drafter {file.folder} cannot run here: {error}") from error
+def _trained(file: DrafterFile, target: Target) -> Speculator:
+    """The reader for what the folder says it holds."""
+    reader = next((_READERS[each] for each in file.architectures if each in _READERS), None)
+    if reader is None and PUBLISHED in file.config:
+        reader = _medusa
+    if reader is not None:
+        return reader(file, target)
+    if file.config.get("model_type") not in FAMILIES:
+        raise ModelError(
+            f"The drafter {file.folder} is of the kind {', '.join(file.architectures) or 'unknown'}; this server reads "
+            f"{', '.join(_READERS)}, published Medusa heads, and models it could serve."
+        )
+    return _whole_model(file.folder, target)
+
+
+def _eagle(file: DrafterFile, target: Target) -> Speculator:
+    weights = read_eagle(file, target.config)
+    _check(weights.cache_shape, file.folder, target.ops)
     return EagleSpeculator(weights)
+
+
+def _medusa(file: DrafterFile, target: Target) -> Speculator:
+    def make(heads: Heads, around: Surroundings) -> Proposer:
+        return MedusaDrafter(MedusaModel(heads, around.norm))
+
+    return HeadsSpeculator(read_medusa(file, target.config), MedusaDrafter.name, make)
+
+
+def _hydra(file: DrafterFile, target: Target) -> Speculator:
+    def make(heads: Heads, around: Surroundings) -> Proposer:
+        model = HydraModel(heads, around.norm, around.decoder.embed_table)
+        return HydraDrafter(model, token_ms=around.token_ms)
+
+    return HeadsSpeculator(read_hydra(file, target.config), HydraDrafter.name, make)
+
+
+def _whole_model(path: Path, target: Target) -> Speculator:
+    checkpoint = open_draft(path, target.text, target.cache)
+    _check(cache_shape(checkpoint.config), path, target.ops)
+    return DraftSpeculator(checkpoint)
+
+
+_READERS: Mapping[str, Callable[[DrafterFile, Target], Speculator]] = {EAGLE: _eagle, MEDUSA: _medusa, HYDRA: _hydra}
+
+
+def _check(shape: CacheShape, path: Path, ops: Ops) -> None:
+    try:
+        ops.check(shape)
+    except BackendError as error:
+        raise ModelError(f"The drafter {path} cannot run here: {error}") from error
 
 
 def model_fingerprint(weights: ModelWeights) -> int:

@@ -59,7 +59,7 @@ def _compile(forward: Callable[[Any, Cache], Any], device: torch.device) -> Pass
 
 
 def _host(logits: torch.Tensor) -> NDArray[np.float32]:
-    rows: NDArray[np.float32] = logits.cpu().numpy()
+    rows: NDArray[np.float32] = logits.float().cpu().numpy()
     return rows
 
 

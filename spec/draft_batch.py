@@ -56,6 +56,25 @@ def batch_of(rows: Sequence[Rows], sampled: Sequence[int]) -> Batch:
     )
 
 
+def fed(features: NDArray[np.float32], ids: Sequence[int] | None = None) -> Batch:
+    """features [R, W], ids [R] or none: rows of a pass that has no cache."""
+    rows = np.arange(len(features))
+    return Batch(
+        ids=np.zeros_like(rows) if ids is None else np.array(ids, np.int64),
+        positions=rows,
+        slots=rows,
+        sampled=rows,
+        layout=Layout(
+            row_starts=np.array([0, len(rows)], np.int32),
+            context_lens=np.zeros(1, np.int32),
+            block_tables=np.arange(-(-len(rows) // BLOCK_SIZE), dtype=np.int32)[None],
+            causal=np.ones(1, np.bool_),
+            ancestors=np.zeros(len(rows), np.int64),
+        ),
+        features=None if features.shape[1] == 0 else np.ascontiguousarray(features, np.float32),
+    )
+
+
 def _slots(blocks: Sequence[int], start: int, count: int) -> NDArray[np.int64]:
     """Slots of positions start … start + count - 1."""
     positions = np.arange(start, start + count)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from paceline.kernels.backend import Ops
 from paceline.kernels.kv_cache import Cache, CacheShape
-from paceline.kernels.linear import Activation, Floats, MakeConstant, Norm, Packed
+from paceline.kernels.linear import Activation, Floats, MakeConstant, Matrix, Norm, Packed
 from paceline.kernels.rope_store import Rotation
 
 from .config import ModelConfig, RopeConfig
@@ -54,6 +54,8 @@ class Decoder:
     {n: weight [W, H]} of linear(x after n layers, weight), n from 0, the embeddings, to the number of layers, without
     a norm (Li et al., EAGLE-3, arXiv 2503.01840). They change no bit of the logits. Raises ValueError for an n that
     is not there.
+
+    form: what to keep each matrix in; None leaves that to the backend, whose store holds one such model.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class Decoder:
         *,
         context_length: int,
         features: Sequence[Mapping[int, Packed]] = (),
+        form: Callable[[Matrix], str] | None = None,
     ) -> None:
         for taps in features:
             if not taps or not all(0 <= layers <= config.num_layers for layers in taps):
@@ -71,9 +74,10 @@ class Decoder:
         self.config = config
         self._ops = ops
         self._norm = self._norm_of(weights.norm)
-        self._embed = ops.pack_table(weights.embed)
+        self._form = form
+        self._embed = ops.pack_table(weights.embed, form=form and form(weights.embed))
         tied = weights.lm_head is weights.embed
-        self._lm_head = ops.tied_head(self._embed) if tied else ops.pack(weights.lm_head)
+        self._lm_head = ops.tied_head(self._embed) if tied else self._packed(weights.lm_head)
         self._layers = [self._pack(layer) for layer in weights.layers]
         self._features = features
         self._rotation = rotation(config.rope, config.head_dim, context_length, ops.constant)
@@ -84,8 +88,13 @@ class Decoder:
         """The packed table [V, H] for `embed`."""
         return self._embed
 
+    @property
+    def head(self) -> Packed:
+        """The packed head [V, H] for `linear`."""
+        return self._lm_head
+
     def _pack(self, layer: LayerWeights) -> _Layer:
-        pack, norm = self._ops.pack, self._norm_of
+        pack, norm = self._packed, self._norm_of
         return _Layer(
             attn_norm=norm(layer.attn_norm),
             qkv=pack(layer.qkv, layer.qkv_bias),
@@ -96,6 +105,9 @@ class Decoder:
             gate_up=pack(layer.gate_up, gate=True),
             down=pack(layer.down),
         )
+
+    def _packed(self, matrix: Matrix, bias: Floats | None = None, *, gate: bool = False) -> Packed:
+        return self._ops.pack(matrix, bias, gate=gate, form=self._form and self._form(matrix))
 
     def _norm_of(self, weight: Floats) -> Norm:
         return Norm(self._ops.constant(weight), self.config.rms_norm_eps)

@@ -160,7 +160,7 @@ class Scripted:
 
 def tiny_engine(
     checkpoint: RandomCheckpoint,
-    proposers: Sequence[Proposer] = (),
+    proposers: Sequence[Proposer] | None = (),
     *,
     blocks: int | None = None,
     cost: Mapping[int, float] = FLAT,
@@ -168,6 +168,7 @@ def tiny_engine(
 ) -> Engine:
     """An engine over a tiny model, on the reference unless `backend` is given.
 
+    proposers: its drafters; None: those its config names.
     blocks: size of the cache, the spare ones for guesses not counted. options: of the engine's config.
     """
     c = checkpoint.config

@@ -1,0 +1,209 @@
+"""A drafter with keys and values of its own: catch up with what was committed, then grow a tree best first.
+
+Its cache has the target's slots, so block tables serve both. What stands in a slot only decides how good guesses are,
+never what the text is.
+
+     entries of a sequence whose tokens are 0 … n-1, token n-1 pending; end is n - `behind`:
+     [first ......... done)   [done ......... end)      [end …)
+      in the cache             committed, not run yet    guessed nodes, rewritten once the truth is known
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paceline.kernels.backend import Ops
+from paceline.kernels.batch import Batch
+from paceline.kernels.kv_cache import Cache
+from paceline.kernels.linear import Activation
+from paceline.kernels.paging import BLOCK_SIZE
+from paceline.kernels.rank import Vocabulary
+
+from .draft_batch import Rows, batch_of
+from .guess_tree import Floats, GuessTree
+from .proposer import Ask
+from .tree_drafter import Start, TreeDrafter, ranked
+
+_CATCH_UP = 512  # rows of one pass
+_SIBLINGS = 4  # guesses kept below a node
+_USUAL = 16  # rows of a sequence's catch-up in an ordinary step
+
+
+class CachedModel(Protocol):
+    """What a pass looks like: every row's keys and values go to its slot, the sampled rows' results come back."""
+
+    @property
+    def vocabulary(self) -> Vocabulary | None:
+        """[N] the target's id of each column; None where columns are ids."""
+        ...
+
+    @property
+    def forward(self) -> Callable[[Batch, Cache], tuple[Activation, ...]]:
+        """-> (logits [M, N], hidden [M, H], …), valid until the next pass."""
+        ...
+
+
+@dataclass(slots=True)
+class CacheState:
+    """One sequence: entries [first, done) are in the cache.
+
+    known: whether valid entries of a shared prefix have been looked for. chain: see `mark`.
+    """
+
+    first: int
+    done: int
+    known: bool = False
+    chain: list[int] = field(default_factory=list)
+
+    def mark(self, tokens: Sequence[int], block: int) -> int:
+        """Stands for what the entries of the sequence's block were computed from: all tokens up to its end."""
+        for i in range(len(self.chain), block + 1):
+            above = self.chain[-1] if self.chain else 0
+            self.chain.append(hash((above, *tokens[i * BLOCK_SIZE : (i + 1) * BLOCK_SIZE])))
+        return self.chain[block]
+
+
+State = TypeVar("State", bound=CacheState)
+
+
+class CachedDrafter(TreeDrafter, Generic[State]):
+    """Guesses with a `CachedModel`. cache: with as many blocks as the target's."""
+
+    behind: ClassVar[int]  # 1 where an entry needs the token after its own, and the last one waits for it; else 0
+    reads_hidden: ClassVar[bool]  # whether a guess's pass reads what the pass above it made
+    window: ClassVar[int | None] = None  # positions it looks back on
+
+    def __init__(self, model: CachedModel, cache: Cache, ops: Ops, token_ms: Callable[[], float]) -> None:
+        super().__init__(token_ms)
+        self._model = model
+        self._cache = cache
+        self._ops = ops
+        self._states: dict[str, State] = {}
+        self._marks: dict[int, int] = {}  # block -> `CacheState.mark` of the entries in it
+
+    @abstractmethod
+    def _ready(self, ask: Ask) -> State | None:
+        """The sequence's state, with at least one entry to run; None where it cannot be drafted for now."""
+
+    def _features(self, state: State, count: int) -> Floats | None:
+        """[count, H], what the pass reads of the next entries besides their tokens."""
+        return None
+
+    def _entered(self, state: State, count: int) -> None:
+        """The next entries are in the cache."""
+        state.done += count
+
+    def forget(self, seq_id: str) -> None:
+        self._states.pop(seq_id, None)
+
+    def _start(self, asks: Sequence[Ask]) -> Start:
+        trees = {i: GuessTree(ask) for i, ask in enumerate(asks) if self._ready(ask)}
+        usual = all(self._due(tree) <= _USUAL for tree in trees.values())
+        waiting = list(trees.values())
+        while waiting:
+            waiting = self._catch_up(waiting)
+        return Start(trees, usual)
+
+    def _state(self, tree: GuessTree) -> State:
+        return self._states[tree.ask.seq_id]
+
+    def _due(self, tree: GuessTree) -> int:
+        return len(tree.ask.tokens) - self.behind - self._state(tree).done
+
+    def _catch_up(self, trees: Sequence[GuessTree]) -> list[GuessTree]:
+        """Enter what was committed, as much as one pass takes; guess what follows the pending token where all of it
+        has been. Returns the trees that need another pass.
+        """
+        group: list[tuple[GuessTree, int]] = []
+        room = _CATCH_UP
+        for tree in trees:
+            count = min(self._due(tree), _CATCH_UP)
+            if group and count > room:
+                break
+            group.append((tree, count))
+            room -= count
+        batch = [self._entries(tree, count) for tree, count in group]
+        logits, hidden = self._forward(batch, [1] * len(batch))
+        tokens, estimates = self._rank(logits, [(tree, 0) for tree, _ in group])
+        unfinished = []
+        for i, (tree, count) in enumerate(group):
+            self._enter(tree, count)
+            if self._due(tree):
+                unfinished.append(tree)
+            else:
+                tree.look_into(0, hidden[i], tokens[i], estimates[i])
+        return [*unfinished, *trees[len(group) :]]
+
+    def _entries(self, tree: GuessTree, count: int) -> Rows:
+        state, tokens = self._state(tree), tree.ask.tokens
+        if self.window is not None:
+            state.first = max(state.first, (len(tokens) - self.window) // BLOCK_SIZE * BLOCK_SIZE)
+        return Rows(
+            features=self._features(state, count),
+            ids=list(tokens[state.done + self.behind : state.done + self.behind + count]),
+            positions=list(range(state.done, state.done + count)),
+            first=min(state.first, state.done),
+            start=state.done,
+            blocks=tree.ask.blocks,
+        )
+
+    def _enter(self, tree: GuessTree, count: int) -> None:
+        state, ask = self._state(tree), tree.ask
+        before = max(state.done, state.first)
+        self._entered(state, count)
+        for block in range(before // BLOCK_SIZE, state.done // BLOCK_SIZE):
+            self._marks[ask.blocks[block]] = state.mark(ask.tokens, block)
+
+    def _holds(self, ask: Ask, state: State, block: int) -> bool:
+        """Whether the sequence's block holds its entries already, as one of a shared prefix may."""
+        return self._marks.get(ask.blocks[block]) == state.mark(ask.tokens, block)
+
+    def _look(self, chosen: Sequence[tuple[GuessTree, list[int]]]) -> None:
+        batch = [self._guessed(tree, [*tree.inside, *best]) for tree, best in chosen]
+        logits, hidden = self._forward(batch, [len(best) for _, best in chosen])
+        nodes = [(tree, node) for tree, best in chosen for node in best]
+        tokens, estimates = self._rank(logits, nodes)
+        for i, (tree, node) in enumerate(nodes):
+            tree.look_into(node, hidden[i], tokens[i], estimates[i])
+
+    def _room(self, tree: GuessTree) -> int:
+        slots = len(tree.ask.blocks) * BLOCK_SIZE - self._state(tree).done - len(tree.inside)
+        return min(self.beam, slots)
+
+    def _guessed(self, tree: GuessTree, nodes: Sequence[int]) -> Rows:
+        """All nodes looked into, again: they are few, and a row's ancestors must be in its own pass."""
+        state = self._state(tree)
+        index = {node: row for row, node in enumerate(nodes)}
+        ancestors: list[int] = []
+        for row, node in enumerate(nodes):
+            above = index.get(tree.parents[node])
+            ancestors.append(1 << row | (ancestors[above] if above is not None else 0))
+        features = [passed for node in nodes if (passed := tree.passed[tree.parents[node]]) is not None]
+        return Rows(
+            features=np.stack(features) if features else None,
+            ids=[tree.tokens[node] for node in nodes],
+            positions=[tree.position(node) - self.behind for node in nodes],
+            first=state.first,
+            start=state.done,
+            blocks=tree.ask.blocks,
+            ancestors=ancestors,
+        )
+
+    def _forward(self, batch: Sequence[Rows], sampled: Sequence[int]) -> tuple[Activation, Sequence[Floats | None]]:
+        """(logits [M, N], hidden [M, H] or Nones), the second to keep."""
+        for rows in batch:
+            for block in range(rows.start // BLOCK_SIZE, (rows.start + len(rows.ids) - 1) // BLOCK_SIZE + 1):
+                self._marks.pop(rows.blocks[block], None)
+        logits, hidden = self._model.forward(batch_of(batch, sampled), self._cache)[:2]
+        if self.reads_hidden:
+            return logits, list(self._ops.host(hidden).copy())  # the next pass writes where this one did
+        return logits, [None] * sum(sampled)
+
+    def _rank(self, logits: Activation, nodes: Sequence[tuple[GuessTree, int]]) -> tuple[NDArray[np.int64], Floats]:
+        return ranked(self._ops, logits, self._model.vocabulary, nodes, _SIBLINGS)

@@ -1,0 +1,81 @@
+"""Drafting with a smaller model that has the target's vocabulary (Leviathan et al., arXiv 2211.17192).
+
+It reads the text as the target does, from the first token on, and needs nothing of the target but its block tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from paceline.kernels.backend import Ops, Pass
+from paceline.kernels.batch import Batch
+from paceline.kernels.kv_cache import Cache
+from paceline.kernels.linear import Activation
+from paceline.kernels.paging import BLOCK_SIZE
+from paceline.kernels.rank import Vocabulary
+
+from .cached_drafter import CachedDrafter, CachedModel, CacheState
+from .proposer import Ask, Verdict
+
+
+@dataclass(slots=True)
+class _State(CacheState):
+    """next: the position the next verdict starts at if the sequence simply goes on."""
+
+    next: int = 0
+
+
+class TrimmedModel:
+    """A model that knows fewer tokens than the target, or more: tables are often padded, each to a size of its own.
+
+    forward: its pass. ids, target_ids: how many tokens it and the target know.
+    """
+
+    vocabulary: Vocabulary | None = None
+
+    def __init__(self, forward: Pass, ids: int, target_ids: int) -> None:
+        self._forward = forward
+        self._ids = ids
+        self._target_ids = target_ids
+
+    def forward(self, batch: Batch, cache: Cache) -> tuple[Activation, ...]:
+        known = replace(batch, ids=np.minimum(batch.ids, self._ids - 1))
+        logits, *more = self._forward(known, cache)
+        few = logits[:, : self._target_ids]
+        return (np.ascontiguousarray(few) if isinstance(few, np.ndarray) else few, *more)
+
+
+class DraftModel(CachedDrafter[_State]):
+    """Guesses with a whole model.
+
+    cache: of the model's own shape, with as many blocks as the target's. token_ms: what a token costs without this
+    drafter, in milliseconds: another pass must promise more than it takes.
+    """
+
+    name = "draft"
+    needs_hidden = False
+    behind = 0
+    reads_hidden = False
+
+    def __init__(self, model: CachedModel, cache: Cache, ops: Ops, *, token_ms: Callable[[], float]) -> None:
+        super().__init__(model, cache, ops, token_ms)
+
+    def _ready(self, ask: Ask) -> _State:
+        state = self._states.setdefault(ask.seq_id, _State(0, 0))
+        if not state.known:
+            state.known = True
+            while state.done + BLOCK_SIZE < len(ask.tokens) and self._holds(ask, state, state.done // BLOCK_SIZE):
+                state.done += BLOCK_SIZE
+        state.done = min(state.done, len(ask.tokens) - 1)  # the pending token's row tells what follows it
+        return state
+
+    def observe(self, verdicts: Sequence[Verdict]) -> None:
+        for verdict in verdicts:
+            state = self._states.setdefault(verdict.seq_id, _State(0, 0))
+            if verdict.start != state.next:  # it was preempted, and has other blocks now
+                state.done = 0
+                state.known = False
+            state.next = verdict.start + len(verdict.path)

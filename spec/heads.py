@@ -1,0 +1,120 @@
+"""Heads on the target's last hidden state: residual blocks, then a product with rows of its head.
+
+A block is x + silu(W x + b) (Medusa: Cai et al., arXiv 2401.10774). One that reads more than the hidden state has a
+product in place of the bare x (Hydra: Ankner et al., arXiv 2402.05109).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paceline.kernels.backend import Ops
+from paceline.kernels.linear import Activation, ArrayMatrix, Packed
+from paceline.kernels.rank import Vocabulary
+
+from .eagle import FORM
+from .guess_tree import Floats
+from .proposer import Ask, Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """skip: what x is multiplied with before it is added, None where it is added as it is (then W is H)."""
+
+    weight: Floats  # [H, W]
+    bias: Floats  # [H]
+    skip: Floats | None = None  # [H, W]
+    skip_bias: Floats | None = None  # [H]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadsWeights:
+    """K heads as the file has them. vocabulary: the target's id of each of the N guessable tokens, ascending; None for
+    all. outs: the last product of each head; None where the target's own rows serve for all of them.
+    """
+
+    heads: tuple[tuple[Block, ...], ...]
+    vocabulary: Vocabulary | None = None  # [N]
+    outs: tuple[Floats, ...] | None = None  # [N, H] each
+
+
+@dataclass(frozen=True, slots=True)
+class FinalNorm:
+    """The target's, on the host: heads read the hidden state after it."""
+
+    weight: Floats  # [H]
+    eps: float
+
+    def __call__(self, hidden: Floats) -> Floats:
+        """[R, H] -> [R, H] (RMS norm, Zhang & Sennrich, arXiv 1910.07467)."""
+        scale = 1.0 / np.sqrt(np.square(hidden).mean(axis=-1, keepdims=True) + self.eps)
+        return np.asarray(hidden * scale * self.weight, np.float32)
+
+
+class Heads:
+    """The weights packed, for use in passes.
+
+    rows: the target's head [N, H] of the guessable tokens, packed; None where each head has one of its own.
+    """
+
+    def __init__(self, weights: HeadsWeights, ops: Ops, rows: Packed | None) -> None:
+        def pack(values: Floats, bias: Floats | None = None) -> Packed:
+            return ops.pack(ArrayMatrix(values), bias, form=FORM)
+
+        self.ops = ops
+        self.vocabulary = weights.vocabulary
+        self._blocks = [
+            [
+                (pack(block.weight, block.bias), None if block.skip is None else pack(block.skip, block.skip_bias))
+                for block in blocks
+            ]
+            for blocks in weights.heads
+        ]
+        if weights.outs is not None:
+            self._outs = [pack(values) for values in weights.outs]
+        elif rows is not None:
+            self._outs = [rows]
+        else:
+            raise ValueError("heads need rows of the target's where they have none of their own")
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+    @property
+    def shares_rows(self) -> bool:
+        return len(self._outs) < len(self)
+
+    def blocks(self, head: int, x: Activation) -> Activation:
+        """x [R, W] -> [R, H]"""
+        for weight, skip in self._blocks[head]:
+            straight = x if skip is None else self.ops.linear(x, skip)
+            x = self.ops.linear(x, weight, silu=True, residual=straight)
+        return x
+
+    def out(self, head: int, x: Activation) -> Activation:
+        """[R, H] -> logits [R, N]"""
+        return self.ops.linear(x, self._outs[0 if len(self._outs) == 1 else head])
+
+
+class LastHidden:
+    """Of each sequence, the hidden state the pending token was chosen from."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, tuple[int, NDArray[np.float32]]] = {}  # tokens up to and with its own, the state [H]
+
+    def of(self, ask: Ask) -> Floats | None:
+        """[H], before the final norm; None where it has not come."""
+        covered, hidden = self._held.get(ask.seq_id, (0, None))
+        return hidden if covered == len(ask.tokens) - 1 else None
+
+    def observe(self, verdicts: Sequence[Verdict]) -> None:
+        for verdict in verdicts:
+            if verdict.hidden is not None:
+                self._held[verdict.seq_id] = verdict.start + len(verdict.path), verdict.hidden
+
+    def forget(self, seq_id: str) -> None:
+        self._held.pop(seq_id, None)

@@ -1,0 +1,131 @@
+"""Growing trees best first, pass by pass: the same for every drafter whose guesses depend on the guesses above them."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paceline.kernels.backend import Ops
+from paceline.kernels.rank import Vocabulary
+from paceline.kernels.sample import Draw, Logits
+
+from .guess_tree import Floats, GuessTree
+from .proposer import Ask, Proposal, Verdict
+
+_RIGHT = 0.6  # how often one of a node's children is right, about; whether a pass pays depends little on it
+_SMOOTH = 0.1  # weight of a new measurement
+
+
+class DraftTime:
+    """Milliseconds of `propose`, by how many sequences ask at once."""
+
+    def __init__(self) -> None:
+        self._ms: dict[int, float] = {}
+
+    def expected(self, asks: int) -> float:
+        """0 before anything was measured."""
+        if not self._ms:
+            return 0.0
+        return self._ms[min(self._ms, key=lambda count: abs(count - asks))]
+
+    def observe(self, asks: int, ms: float) -> None:
+        before = self._ms.get(asks, ms)
+        self._ms[asks] = before + _SMOOTH * (ms - before)
+
+
+class Start(NamedTuple):
+    """trees: those whose pending token was looked into, by the ask's index. usual: whether it took no longer than it
+    does in an ordinary step, so that the time of this call tells what the next one takes.
+    """
+
+    trees: dict[int, GuessTree]
+    usual: bool = True
+
+
+class TreeDrafter(ABC):
+    """Looks into the pending tokens, then again and again into the likeliest guesses of all sequences in one pass, as
+    long as another pass promises more than it takes.
+
+    token_ms: what a token costs without this drafter, in milliseconds.
+    """
+
+    name: str
+    needs_hidden: bool
+    beam: ClassVar[int] = 2  # nodes of a sequence that are looked into per pass
+    deepest: int = 6  # levels of guesses
+
+    def __init__(self, token_ms: Callable[[], float]) -> None:
+        self._token_ms = token_ms
+        self._time = DraftTime()
+        self._pass_ms = 0.0
+
+    @abstractmethod
+    def _start(self, asks: Sequence[Ask]) -> Start:
+        """Look into the pending token of every sequence that can be drafted for."""
+
+    @abstractmethod
+    def _look(self, chosen: Sequence[tuple[GuessTree, list[int]]]) -> None:
+        """Look into these guesses, with as few passes as can be."""
+
+    @abstractmethod
+    def observe(self, verdicts: Sequence[Verdict]) -> None: ...
+
+    @abstractmethod
+    def forget(self, seq_id: str) -> None: ...
+
+    def cost_ms(self, asks: Sequence[Ask]) -> float:
+        return self._time.expected(len(asks))
+
+    def propose(self, asks: Sequence[Ask]) -> list[Proposal]:
+        begin = time.perf_counter()
+        start = self._start(asks)
+        for _ in range(1, self.deepest):
+            if not self._grow(list(start.trees.values())):
+                break
+        proposals = [Proposal(self.name)] * len(asks)
+        for i, tree in start.trees.items():
+            proposals[i] = tree.proposal(self.name)
+        if start.usual and start.trees:
+            self._time.observe(len(asks), (time.perf_counter() - begin) * 1e3)
+        return proposals
+
+    def _grow(self, trees: Sequence[GuessTree]) -> bool:
+        """Look into the likeliest guesses of all sequences with one pass; False where that would not pay."""
+        chosen = [(tree, best) for tree in trees if (best := tree.best(self._room(tree), self.deepest))]
+        promise = _RIGHT * sum(tree.likely[node] for tree, best in chosen for node in best)
+        if not chosen or promise * self._token_ms() <= self._pass_ms:
+            return False
+        start = time.perf_counter()
+        self._look(chosen)
+        ms = (time.perf_counter() - start) * 1e3
+        self._pass_ms += (_SMOOTH if self._pass_ms else 1.0) * (ms - self._pass_ms)
+        return True
+
+    def _room(self, tree: GuessTree) -> int:
+        """Nodes of this tree that the next pass may look into."""
+        return self.beam
+
+
+def rank_coupled(
+    ops: Ops, logits: Logits, vocabulary: Vocabulary | None, draws: Sequence[Draw], most: int
+) -> tuple[NDArray[np.int64], Floats]:
+    """Logits [M, N] -> (tokens, estimates) [M, k], best first under the noise the target will draw, with k = `most` or
+    N where that is less.
+
+    What stands first is right far more often than its probability alone says: the largest estimate goes to it.
+    """
+    tokens, probabilities = ops.rank(logits, vocabulary, draws, min(most, logits.shape[1]))
+    return tokens, -np.sort(-probabilities, axis=1)
+
+
+def ranked(
+    ops: Ops, logits: Logits, vocabulary: Vocabulary | None, nodes: Sequence[tuple[GuessTree, int]], most: int
+) -> tuple[NDArray[np.int64], Floats]:
+    """`rank_coupled` for what follows each node, one row per node."""
+    draws = [Draw(tree.ask.seed, tree.position(node) + 1, tree.ask.temperature) for tree, node in nodes]
+    return rank_coupled(ops, logits, vocabulary, draws, most)

@@ -1,0 +1,97 @@
+"""What `--speculator` names is read as what its files say it is, and refused in one sentence where it does not fit."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny_models
+from equality import VOCAB
+from fakes import RandomCheckpoint
+from tiny_heads import heads_tensors, write_eagle, write_own, write_published
+
+from paceline.engine.errors import ConfigError, ModelError
+from paceline.engine.speculators import Target, find_speculators, head_rows, model_fingerprint
+from paceline.kernels.backend import load
+from paceline.spec import pretrained
+
+CHECKPOINT = RandomCheckpoint(VOCAB, head_dim=16)
+WEIGHTS = CHECKPOINT.load()
+HIDDEN = CHECKPOINT.config.hidden_size
+TARGET = Target(CHECKPOINT.config, WEIGHTS, load(), CHECKPOINT.text)
+
+
+def names(wanted: str) -> list[str]:
+    return [speculator.name for speculator in find_speculators(wanted, TARGET)]
+
+
+def refusal(wanted: str, kind: type[Exception] = ModelError) -> str:
+    with pytest.raises(kind) as caught:
+        find_speculators(wanted, TARGET)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def test_the_kind_is_what_the_files_say(tmp_path: Path) -> None:
+    folders = {
+        "published": write_published(tmp_path / "p", heads_tensors(HIDDEN, guessable=VOCAB)),
+        "medusa": write_own(tmp_path / "anything", "PacelineMedusa", heads_tensors(HIDDEN)),
+        "hydra": write_own(tmp_path / "h", "PacelineHydra", heads_tensors(HIDDEN, hydra=True)),
+        "eagle": write_eagle(tmp_path / "e", CHECKPOINT.config),
+        "draft": tiny_models.make_folder(tmp_path / "d", "llama2"),
+    }
+    assert {kind: names(str(folder)) for kind, folder in folders.items()} == {
+        "published": ["medusa"],
+        "medusa": ["medusa"],
+        "hydra": ["hydra"],
+        "eagle": ["eagle"],
+        "draft": ["draft"],
+    }
+    file = tiny_models.write_gguf(folders["draft"], tmp_path / "d.gguf")
+    target = Target(TARGET.config, WEIGHTS, TARGET.ops, TARGET.text, tmp_path)
+    assert [each.name for each in find_speculators(str(file), target)] == ["draft"]
+    assert names(f"suffix, {folders['hydra']}") == ["suffix", "hydra"]
+    assert names("none") == []
+
+
+def test_what_does_not_fit_is_refused_with_the_mismatch(tmp_path: Path) -> None:
+    other = write_own(tmp_path / "o", "PacelineHydra", heads_tensors(HIDDEN * 2, hydra=True))
+    assert f"size {HIDDEN * 2}, but this model's have {HIDDEN}" in refusal(str(other))
+    strange = write_own(tmp_path / "s", "Seer", heads_tensors(HIDDEN))
+    assert "Seer; this server reads" in refusal(str(strange))
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert "config.json" in refusal(str(empty))
+    damaged = write_own(tmp_path / "x", "PacelineMedusa", heads_tensors(HIDDEN))
+    (damaged / "model.safetensors").write_bytes(b"12345678")
+    assert "model.safetensors" in refusal(str(damaged))
+    message = refusal("crystal-ball", ConfigError)
+    assert "'crystal-ball'" in message
+    assert "auto, none, suffix" in message
+    twice = write_own(tmp_path / "m", "PacelineMedusa", heads_tensors(HIDDEN))
+    assert "two drafters of the kind 'medusa'" in refusal(f"{twice},{twice}", ConfigError)
+
+
+def test_auto_takes_what_is_shipped_for_this_model_and_leaves_out_what_does_not_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    mark = model_fingerprint(WEIGHTS)
+    good = write_own(tmp_path / "a-medusa", "PacelineMedusa", heads_tensors(HIDDEN), trained_for=mark)
+    write_own(tmp_path / "b-hydra", "PacelineHydra", heads_tensors(HIDDEN, hydra=True), trained_for=mark + 1)
+    write_own(tmp_path / "c-hydra", "PacelineHydra", heads_tensors(16, hydra=True), trained_for=mark)
+    monkeypatch.setattr(pretrained, "folders", lambda: sorted(tmp_path.iterdir()))
+    with caplog.at_level(logging.WARNING):
+        assert names("auto") == ["suffix", "medusa"]
+    (record,) = caplog.records
+    assert record.message.startswith(f"Left out a shipped drafter: The drafter {tmp_path / 'c-hydra'} reads hidden")
+    assert names("medusa") == ["medusa"]
+    assert good.is_dir()
+
+
+def test_rows_of_the_head_are_the_targets() -> None:
+    whole = head_rows(WEIGHTS, np.arange(VOCAB))
+    ids = np.array([0, 7, 8, VOCAB - 1])
+    assert np.array_equal(head_rows(WEIGHTS, ids), whole[ids])
