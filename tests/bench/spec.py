@@ -1,7 +1,7 @@
 """Drafters on Spec-Bench, by category: `python spec.py --help`.
 
-One stream. Every way of speculating has a server of its own, so that none finds the prompts of another in its cache; all
-are up, one works at a time, and prompts go to each of them in turn, so that a change of the machine's pace meets
+One stream. Every way of speculating has a server of its own, so that none finds the prompts of another in its cache;
+all are up, one works at a time, and prompts go to each in turn, so that a change of the machine's pace meets
 all. Ratios are to plain decoding of the same prompts in the same run; above 1 speculation is ahead.
 """
 
