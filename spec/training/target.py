@@ -75,8 +75,8 @@ class Writer(Protocol):
 
 
 class Teacher(Protocol):
-    """Runs the target over texts."""
+    """Runs the target over texts; made for T taps, numbers of layers."""
 
-    def hidden(self, tokens: Sequence[int], taps: Sequence[int]) -> Floats:
+    def hidden(self, tokens: Sequence[int]) -> Floats:
         """tokens [n] -> [n, T, H]: what the target has made of each token after so many layers, without a norm."""
         ...
