@@ -114,7 +114,8 @@ class Subject:
         return EngineWriter(engine, frozenset(self.tokenizer.eos_ids), _AT_ONCE)
 
     def teacher(self, taps: Sequence[int]) -> DecoderTeacher:
-        return DecoderTeacher(self.checkpoint, self._config, taps, self.recipe.length, self._cache)
+        length = self._config.context_length or self.recipe.length  # of texts that were held, too
+        return DecoderTeacher(self.checkpoint, self._config, taps, length, self._cache)
 
 
 def run_training(options: TrainOptions, path: Path, cache: Path) -> None:
@@ -170,8 +171,13 @@ class _Bars:
 
     def report(self, stage: str, share: float, note: str = "") -> None:
         if stage not in self._stages:
+            self._progress.start()  # not before: an error would stand below an empty line
             self._stages[stage] = self._progress.add_task(stage.capitalize(), total=1.0, note="")
         self._progress.update(self._stages[stage], completed=share, note=note)
+
+    def stop(self) -> None:
+        if self._stages:
+            self._progress.stop()
 
 
 @contextmanager
@@ -183,8 +189,11 @@ def progress_bars() -> Iterator[_Bars]:
         TextColumn("{task.fields[note]}"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=notices()) as progress:
-        yield _Bars(progress)
+    bars = _Bars(Progress(*columns, console=notices()))
+    try:
+        yield bars
+    finally:
+        bars.stop()
 
 
 @contextmanager
