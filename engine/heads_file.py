@@ -82,6 +82,8 @@ def _block(file: DrafterFile, name: str, size: int, width: int) -> Block:
     weight, bias = file.floats(f"{name}linear.weight", size, width), file.floats(f"{name}linear.bias", size)
     if width == size:
         return Block(weight=weight, bias=bias)
+    if f"{name}res_connection.weight" not in file:  # ours add the hidden state as it is, the first of what a head reads
+        return Block(weight=weight, bias=bias, skip=np.eye(size, width, dtype=np.float32))
     return Block(
         weight=weight,
         bias=bias,

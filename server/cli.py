@@ -19,6 +19,7 @@ from paceline.engine.model.sources import DEFAULT_MODEL, default_cache, resolve
 from . import options as o
 from .address import DEFAULT_PORT, DEFAULT_URL, is_this_machine
 from .terminal import fetch_progress, notices, output, say_error
+from .train_command import train_app
 
 app = typer.Typer(
     name="paceline",
@@ -27,6 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+app.add_typer(train_app)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

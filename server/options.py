@@ -145,3 +145,22 @@ CSVFile = Annotated[Path | None, _option("csv", "Append one row per run to this 
 DeviceName = Annotated[
     str | None, _option("device-name", "What the server runs on, for the records; default: this machine's processor.")
 ]
+
+# Train
+Out = Annotated[
+    Path, _option("out", "Folder for the drafter; a run that was interrupted goes on in it.", file_okay=False)
+]
+TrainTokens = Annotated[int, _option("tokens", "How much text to learn from, in tokens.", min=1)]
+DraftVocab = Annotated[int, _option("vocab", "How many of the model's tokens can be guessed: the commonest.", min=1)]
+Epochs = Annotated[float, _option("epochs", "How often all text is learned.", min=0.0)]
+Minutes = Annotated[float, _option("minutes", "Most minutes of training, writing not counted; 0: no limit.", min=0.0)]
+TrainSeed = Annotated[int, _option("seed", "The same seed gives the same texts and the same order.", min=0)]
+SeedPrompts = Annotated[
+    Path | None,
+    _option("prompts", "Prompts that the model shall answer first, one a line.", exists=True, dir_okay=False),
+]
+LoggedText = Annotated[
+    Path | None,
+    _option("text", "JSONL of conversations that were held: messages, or text.", exists=True, dir_okay=False),
+]
+DrafterFolder = Annotated[Path, _argument("drafter", "The drafter's folder.", exists=True, file_okay=False)]

@@ -28,7 +28,10 @@ TENSOR_FREE = tuple(
 HEAVY = ("torch", "triton", "transformers")
 
 # path -> why it may import torch, besides the files called reference.py
-LOADS_TORCH: dict[str, str] = {}
+LOADS_TORCH: dict[str, str] = {
+    f"spec/training/{name}.py": "a drafter learns by torch's gradients; serving never loads it"
+    for name in ("batches", "eagle", "eagle_student", "export", "heads", "lesson", "run", "student", "trainer")
+}
 
 LINES = 300
 # path -> (lines, why this file may be longer)
@@ -37,6 +40,15 @@ LONGER_FILES: dict[str, tuple[int, str]] = {}
 # path -> where it is tested instead, or why it has no test of its own
 TESTED_ELSEWHERE: dict[str, str] = {
     "kernels/batch.py": "a plain record, filled in tests/engine/test_batch.py",
+    "server/train_command.py": "as a user calls it, in tests/server/test_train.py",
+    "server/train_eval.py": "as a user calls it, in tests/server/test_train.py",
+    "server/train_text.py": "with a model's template, in tests/server/test_train.py",
+    "spec/training/batches.py": "in whole runs, in tests/spec/training/test_run.py",
+    "spec/training/eagle_student.py": "beside the layer and the drafter's pass, in tests/spec/training/test_eagle.py",
+    "spec/training/export.py": "written and read again, in tests/spec/training/test_run.py",
+    "spec/training/student.py": "through the students, in tests/spec/training/test_eagle.py",
+    "spec/training/target.py": "plain records and protocols, filled in tests/engine/test_teacher.py",
+    "spec/training/trainer.py": "in whole runs, killed and not, in tests/spec/training/test_run.py",
     "server/template_environment.py": "through ChatTemplate, in tests/server/test_chat_template.py",
     "server/template_guard.py": "through ChatTemplate, in tests/server/test_chat_template.py",
 }

@@ -7,27 +7,26 @@ arXiv 2401.10774, section 2.3; sampling the user's side too, as in Magpie, arXiv
 from __future__ import annotations
 
 import random
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 
 Tokens = tuple[int, ...]
 
 # First words for the user's turns: left alone, a model asks for the same few things again and again.
 OPENINGS = (
-    "", "", "", "",
-    "What", "What is", "What are", "Why", "Why do", "How", "How do I", "How does", "Who", "Who was", "When did",
-    "Where", "Which", "Can you", "Could you explain", "Please", "Please write", "Is it", "Tell me about", "Describe",
-    "Explain",
-    "Explain in detail", "Define", "Compare", "Discuss", "Give me", "Give an example of", "List", "List five", "Name",
-    "Write", "Write a short story about", "Write a poem", "Write an email", "Write a letter", "Write a blog post about",
-    "Write a Python function that", "Write a program", "Write an essay", "Write a product description", "Draft",
-    "Create", "Create a plan", "Design", "Suggest", "Recommend", "I need help with", "I want to", "I am", "I'm writing",
-    "My", "Imagine", "Suppose", "Act as", "You are", "Pretend", "Help me", "Plan", "Rewrite", "Rewrite this sentence:",
-    "Edit", "Correct the grammar:", "Paraphrase", "Simplify", "Summarize", "Summarize the following text:\n\n",
-    "Summarize this article in three sentences:\n\n", "Summarize:", "Write a summary of the following passage:\n\n",
-    "Give the key points of this text:\n\n", "Translate", "Translate into English:", "Translate German to English:",
-    "Translate the following sentence into Spanish:", "Extract", "Classify", "Identify", "Evaluate", "Analyze",
-    "Read the passage and answer the question.\n\n", "Answer the question using the context below.\n\nContext:",
+    "", "", "", "", "What", "What is", "What are", "Why", "Why do", "How", "How do I", "How does", "Who", "Who was",
+    "When did", "Where", "Which", "Can you", "Could you explain", "Please", "Please write", "Is it", "Tell me about",
+    "Describe", "Explain", "Explain in detail", "Define", "Compare", "Discuss", "Give me", "Give an example of", "List",
+    "List five", "Name", "Write", "Write a short story about", "Write a poem", "Write an email", "Write a letter",
+    "Write a blog post about", "Write a Python function that", "Write a program", "Write an essay",
+    "Write a product description", "Draft", "Create", "Create a plan", "Design", "Suggest", "Recommend",
+    "I need help with", "I want to", "I am", "I'm writing", "My", "Imagine", "Suppose", "Act as", "You are", "Pretend",
+    "Help me", "Plan", "Rewrite", "Rewrite this sentence:", "Edit", "Correct the grammar:", "Paraphrase", "Simplify",
+    "Summarize", "Summarize the following text:\n\n", "Summarize this article in three sentences:\n\n", "Summarize:",
+    "Write a summary of the following passage:\n\n", "Give the key points of this text:\n\n", "Translate",
+    "Translate into English:", "Translate German to English:", "Translate the following sentence into Spanish:",
+    "Extract", "Classify", "Identify", "Evaluate", "Analyze", "Read the passage and answer the question.\n\n",
+    "Answer the question using the context below.\n\nContext:",
     "Based on the following documents, answer the question.\n\nDocument 1:", "Use the facts below to answer:\n\n",
     "Solve", "Calculate", "Find", "If", "A", "The", "There are", "John has", "A train", "In a class", "What is the sum",
     "Let", "Prove", "Given", "In the year", "During", "Once upon a time",
@@ -80,20 +79,33 @@ class Recipe:
 Writing = Generator[Wish, Sequence[int], Dialogue | None]
 
 
-def write(frame: Frame, recipe: Recipe, openings: Sequence[Tokens], seed: int) -> Writing:
+def write(
+    frame: Frame,
+    recipe: Recipe,
+    openings: Sequence[Tokens],
+    seed: int,
+    given: Tokens = (),
+    turns: Sequence[Tokens] = (),
+    more: bool = True,
+) -> Writing:
     """One conversation as a generator: yields wishes, is sent what was written; None when nothing came of it.
 
-    openings: first tokens for a user turn, one of which is drawn.
+    openings: first tokens for a user turn, one of which is drawn. given: a conversation to start from, up to where the
+    model answers; turns: what the user says next, then next. more: whether the model goes on for the user.
     """
     rng = random.Random(seed)
-    tokens = list(frame.before)
+    tokens = list(given or frame.before)
     answers: list[tuple[int, int]] = []
+    waiting = list(turns)
     while True:
-        tokens += rng.choice(openings)
-        user = yield Wish(tuple(tokens), recipe.user_temperature, recipe.user_tokens, rng.getrandbits(63))
-        if not user and not answers:
-            return None
-        tokens += [*user, *frame.between]
+        if answers and waiting:
+            tokens += [*waiting.pop(0), *frame.between]
+        elif answers or not given:
+            tokens += rng.choice(openings)
+            user = yield Wish(tuple(tokens), recipe.user_temperature, recipe.user_tokens, rng.getrandbits(63))
+            if not user and not answers:
+                return None
+            tokens += [*user, *frame.between]
         room = recipe.length - len(tokens)
         if room < 16:
             break
@@ -107,15 +119,21 @@ def write(frame: Frame, recipe: Recipe, openings: Sequence[Tokens], seed: int) -
             answers.append((start, len(tokens) + finished))
             if finished:
                 tokens.append(frame.again[0])
-        if not answer or len(tokens) + 64 > recipe.length or rng.random() > recipe.more_turns:
+        if not answer or len(tokens) + 64 > recipe.length:
+            break
+        if not waiting and not (more and rng.random() <= recipe.more_turns):
             break
         tokens += frame.again[1:] if answers[-1][1] == len(tokens) and finished else frame.again
-    return Dialogue(tuple(tokens), tuple(answers)) if answers else None
+    return Dialogue(tuple(tokens[: recipe.length]), tuple(answers)) if answers else None
 
 
-def dialogues(frame: Frame, recipe: Recipe, openings: Sequence[Tokens], seed: int) -> Iterator[Writing]:
-    """Without end; the i-th depends on the seed and on i alone."""
-    count = 0
-    while True:
-        yield write(frame, recipe, openings, seed * 1_000_003 + count)
-        count += 1
+def dialogues(
+    frame: Frame, recipe: Recipe, openings: Sequence[Tokens], seed: int, prompts: Sequence[Tokens] = ()
+) -> Callable[[int], Writing]:
+    """The i-th of them depends on the seed, on i and on prompts[i] alone; without end, of its own after the prompts."""
+
+    def make(index: int) -> Writing:
+        given = prompts[index] if index < len(prompts) else ()
+        return write(frame, recipe, openings, seed * 1_000_003 + index, given)
+
+    return make

@@ -1,0 +1,111 @@
+"""The model as a teacher of drafters: its weights as arrays, and what it makes of a text layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paceline.kernels.batch import Batch
+from paceline.kernels.linear import ArrayMatrix, Matrix, float_pieces
+from paceline.kernels.paging import BLOCK_SIZE
+from paceline.kernels.tree_attention import Layout
+from paceline.spec.training.target import LastLayer, Target
+
+from .build import choose_ops
+from .config import EngineConfig
+from .device import choose_device
+from .model.checkpoint import Checkpoint
+from .model.decoder import Decoder, cache_shape
+from .page_table import blocks_for
+from .speculators import model_fingerprint
+
+Floats = NDArray[np.float32]
+
+_ROWS = 256  # of a pass
+_PIECE = 4096  # rows of a matrix read at once
+
+
+class DecoderTeacher:
+    """Implements `Teacher` of spec/training: texts of at most `length` tokens, hidden states after `taps` layers."""
+
+    def __init__(
+        self, checkpoint: Checkpoint, config: EngineConfig, taps: Sequence[int], length: int, cache: Path | None = None
+    ) -> None:
+        model = checkpoint.config
+        self._ops = choose_ops(config, checkpoint, choose_device(config.device), cache)
+        same = self._ops.pack(ArrayMatrix(np.eye(model.hidden_size, dtype=np.float32)), form="f32")
+        self._decoder = Decoder(
+            model, checkpoint.load(), self._ops, context_length=length, features=[{tap: same} for tap in taps]
+        )
+        self._ops.finish()
+        checkpoint.close()
+        blocks = blocks_for(length)
+        self._cache = self._ops.allocate(cache_shape(model), blocks)
+        self._table = np.arange(blocks, dtype=np.int32)[None]
+
+    def hidden(self, tokens: Sequence[int]) -> Floats:
+        """tokens [n] -> [n, T, H]."""
+        ids = np.array(tokens, np.int64)
+        if len(ids) > self._table.size * BLOCK_SIZE:
+            raise ValueError(f"a text of {len(ids)} tokens is longer than this teacher was made for")
+        pieces = []
+        for start in range(0, len(ids), _ROWS):
+            rows = np.arange(start, min(start + _ROWS, len(ids)))
+            layout = Layout(
+                row_starts=np.array([0, len(rows)], np.int32),
+                context_lens=np.array([start], np.int32),
+                block_tables=self._table,
+                causal=np.ones(1, np.bool_),
+                ancestors=np.zeros(len(rows), np.int64),
+            )
+            batch = Batch(ids[rows], rows, rows, np.array([len(rows) - 1]), layout)
+            _, _, *features = self._decoder.forward(batch, self._cache)
+            pieces.append(np.stack([self._ops.host(feature) for feature in features], axis=1, dtype=np.float32))
+        return np.concatenate(pieces)
+
+
+def target_of(checkpoint: Checkpoint) -> Target:
+    """The weights a trainer starts from and learns against, as arrays."""
+    config, weights = checkpoint.config, checkpoint.load()
+    last = weights.layers[-1]
+    q, k, v = np.split(_array(last.qkv), [config.q_rows, config.q_rows + config.kv_rows])
+    gate, up = np.split(_array(last.gate_up), 2)
+    embed = _array(weights.embed)
+    target = Target(
+        embed=embed,
+        head=embed if weights.lm_head is weights.embed else _array(weights.lm_head),
+        norm=weights.norm,
+        eps=config.rms_norm_eps,
+        heads=config.num_heads,
+        kv_heads=config.num_kv_heads,
+        head_dim=config.head_dim,
+        rope_theta=config.rope.theta,
+        layers=config.num_layers,
+        context_length=config.context_length,
+        trained_for=model_fingerprint(weights),
+        last=LastLayer(
+            q=q,
+            k=k,
+            v=v,
+            out=_array(last.out),
+            gate=gate,
+            up=up,
+            down=_array(last.down),
+            attn_norm=last.attn_norm,
+            ffn_norm=last.ffn_norm,
+        ),
+    )
+    checkpoint.close()
+    return target
+
+
+def _array(matrix: Matrix) -> Floats:
+    rows = np.empty(matrix.shape, np.float32)
+    first = 0
+    for piece in float_pieces(matrix, _PIECE):
+        rows[first : first + len(piece)] = piece
+        first += len(piece)
+    return rows

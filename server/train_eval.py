@@ -1,0 +1,92 @@
+"""`paceline train eval`: what a trained drafter is worth on the answers to somebody's prompts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paceline.engine.drafter_file import DrafterFile
+from paceline.engine.eagle_file import ARCHITECTURE as EAGLE
+from paceline.engine.eagle_file import read_eagle
+from paceline.engine.errors import ConfigError, ModelError
+from paceline.spec.training.corpus import write_answers
+from paceline.spec.training.dialogues import write
+from paceline.spec.training.export import load_weights
+from paceline.spec.training.heads import HYDRA, MEDUSA
+from paceline.spec.training.run import EXAM_DEPTH, Kind, make_student, measure, taps_of
+from paceline.spec.training.student import Student
+from paceline.spec.training.target import Target
+
+from .terminal import output
+from .train import Subject, expected_errors, progress_bars, show
+from .train_text import prompt_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class _Drafter:
+    """vocabulary: [N] ids. depth: guesses in a row. target: with the drafter's own embeddings and head if any."""
+
+    student: Student
+    taps: tuple[int, ...]
+    vocabulary: NDArray[np.int64]
+    depth: int
+    target: Target
+
+
+def run_eval(drafter: Path, path: Path, cache: Path, prompts: Path, threads: int | None, seed: int) -> None:
+    """Have the model answer the prompts, and see how much of that a drafter guesses. Raises ConfigError, ModelError."""
+    subject = Subject(path, cache, threads)
+    loaded = _load(DrafterFile(drafter), subject)
+    asked = prompt_tokens(prompts, subject.template, subject.tokenizer)
+    with expected_errors(), progress_bars() as progress:
+        texts = write_answers(
+            [
+                write(subject.frame, subject.recipe, ((),), seed * 1_000_003 + index, given, turns, more=False)
+                for index, (given, turns) in enumerate(asked)
+            ],
+            subject.writer(),
+            lambda done, of: progress.report("writing", done / of),
+        )
+        if not texts:
+            raise ConfigError(f"Nothing came of the prompts in {prompts}: they are too long, or not answered.")
+        figures = measure(
+            loaded.student,
+            loaded.target,
+            loaded.vocabulary,
+            texts,
+            subject.teacher(loaded.taps),
+            loaded.depth,
+            lambda done, of: progress.report("reading", done / of),
+        )
+    show(output(), {"figures": figures.record()})
+
+
+def _load(file: DrafterFile, subject: Subject) -> _Drafter:
+    architectures = file.config.get("architectures") or []
+    target, config = subject.target(), subject.checkpoint.config
+    if file.config.get("trained_for", target.trained_for) != target.trained_for:
+        raise ModelError(f"The drafter {file.folder} was trained for another model; name the one it was made for.")
+    if MEDUSA in architectures or HYDRA in architectures:
+        kind: Kind = "hydra" if HYDRA in architectures else "medusa"
+        taps, depth = taps_of(kind, config.num_layers), file.size("medusa_num_heads")
+        vocabulary = file.tensor("vocabulary", file.size("draft_vocab_size")).astype(np.int64)
+        student = make_student(kind, target, taps, depth)
+    elif EAGLE in architectures:
+        weights = read_eagle(file, config)
+        taps, depth, vocabulary = weights.taps, EXAM_DEPTH, weights.vocabulary
+        if weights.embed is not None:
+            target = replace(target, embed=weights.embed)
+        if weights.head is not None:
+            head = np.zeros_like(target.head)
+            head[vocabulary] = weights.head
+            target = replace(target, head=head)
+        student = make_student("eagle", target, taps)
+    else:
+        raise ModelError(
+            f"The drafter {file.folder} is of the kind {architectures!r}; {EAGLE}, {MEDUSA} or {HYDRA} can be measured."
+        )
+    load_weights(student, file)
+    return _Drafter(student, taps, vocabulary, depth, target)

@@ -1,0 +1,98 @@
+"""Texts for training, between files and tokens: the chat template taken apart, prompts, logged conversations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from paceline.engine.errors import ConfigError, ModelError
+from paceline.spec.training.dialogues import Dialogue, Frame, Tokens
+
+from .bench_prompts import load_prompts
+from .chat_template import ChatTemplate
+from .tokenizer import Tokenizer
+
+_FIRST, _REPLY, _SECOND = "QQQ1", "QQQ2", "QQQ3"  # stand for what is said
+
+
+def frame_of(template: ChatTemplate, tokenizer: Tokenizer) -> Frame:
+    """Raises ModelError for a template that writes what is said in some other way than as it is."""
+    messages = [
+        {"role": "user", "content": _FIRST},
+        {"role": "assistant", "content": _REPLY},
+        {"role": "user", "content": _SECOND},
+    ]
+    opening, _ = template.prepare(messages[:1])
+    whole, _ = template.prepare(messages)
+    before, first, between = opening.partition(_FIRST)
+    _, reply, rest = whole.partition(_REPLY)
+    again, second, _ = rest.partition(_SECOND)
+    parts = [tuple(tokenizer.encode_rendered(text)) for text in (before, between, again)]
+    if not (first and reply and second and parts[1] and parts[2]):
+        raise ModelError("The model's chat template cannot be taken apart, so the model cannot write conversations.")
+    return Frame(*parts)
+
+
+def prompt_tokens(path: Path, template: ChatTemplate, tokenizer: Tokenizer) -> list[tuple[Tokens, list[Tokens]]]:
+    """Of each prompt, the conversation up to where the model answers, and what the user says after that."""
+    return [
+        (tuple(template.encode(prompt.messages)), [tuple(tokenizer.encode(turn)) for turn in prompt.follow_ups])
+        for prompt in load_prompts(path)
+    ]
+
+
+def logged_texts(path: Path, template: ChatTemplate, tokenizer: Tokenizer, frame: Frame, length: int) -> list[Dialogue]:
+    """Conversations that were held, one JSON object a line: `messages` with answers in them, or `text`.
+
+    What is longer than `length` tokens is cut off. Raises ConfigError for a line with neither, RequestError for
+    messages the template refuses.
+    """
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read ({error.strerror}); give a JSONL file of conversations.") from error
+    found = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            record = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise ConfigError(f"{path}, line {number}: not valid JSON ({error}).") from error
+        match record:
+            case {"text": str(text)} if text:
+                tokens = tuple(tokenizer.encode(text))[:length]
+                found.append(Dialogue(tokens, ((0, len(tokens)),)))
+            case {"messages": [*messages]} if messages and all(isinstance(message, dict) for message in messages):
+                dialogue = _dialogue(messages, template, tokenizer, frame, length)
+                if dialogue is None:
+                    raise ConfigError(f"{path}, line {number}: no message has the role assistant and text in it.")
+                found.append(dialogue)
+            case _:
+                raise ConfigError(f"{path}, line {number}: needs 'messages' or 'text' with text in it.")
+    if not found:
+        raise ConfigError(f"{path} holds no conversations; write one a line.")
+    return found
+
+
+def _dialogue(
+    messages: Sequence[Mapping[str, Any]], template: ChatTemplate, tokenizer: Tokenizer, frame: Frame, length: int
+) -> Dialogue | None:
+    """Each answer follows the prompt the server would have made of what came before it."""
+    tokens: list[int] = []
+    answers: list[tuple[int, int]] = []
+    for index, message in enumerate(messages):
+        content = message.get("content")
+        if message.get("role") != "assistant" or not isinstance(content, str) or not content or not index:
+            continue
+        prompt = template.encode(messages[:index])
+        if prompt[: len(tokens)] != tokens:  # a template that changes what was said, as some do with reasoning
+            tokens, answers = [], []
+        start = len(prompt)
+        tokens = [*prompt, *tokenizer.encode(content), frame.again[0]]
+        answers.append((start, len(tokens)))
+    kept = tuple((start, min(end, length)) for start, end in answers if start < length)
+    return Dialogue(tuple(tokens[:length]), kept) if kept else None

@@ -1,0 +1,202 @@
+"""A whole training run: texts, hidden states, training, files and report; each stage goes on where it was left."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from .batches import Batches
+from .corpus import DialogueFile, frequent, held_out, write_dialogues
+from .dialogues import Dialogue, Frame, Recipe, Tokens, dialogues
+from .eagle_student import EagleStudent
+from .export import save_drafter
+from .figures import Figures, figures_of
+from .files import REPORT, WORK, run_folder, write_atomically
+from .heads import HeadsStudent
+from .lesson import Lesson
+from .states import hidden_states
+from .student import Student
+from .target import Target, Teacher, TrainingError, Writer
+from .trainer import Schedule, Trainer
+
+Kind = Literal["eagle", "medusa", "hydra"]
+HEADS = 4
+EXAM_DEPTH = 5  # of a drafter that can guess any number in a row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a run is asked for. prompts: conversations up to where the model answers; texts: ones that were held."""
+
+    kind: Kind
+    tokens: int
+    vocab: int
+    epochs: float
+    minutes: float | None
+    seed: int
+    frame: Frame
+    openings: Sequence[Tokens]
+    recipe: Recipe = field(default_factory=Recipe)
+    prompts: Sequence[Tokens] = ()
+    texts: Sequence[Dialogue] = ()
+
+
+class Progress(Protocol):
+    def report(self, stage: str, share: float, note: str = "") -> None:
+        """share: 0 … 1 of the stage."""
+        ...
+
+
+def taps_of(kind: Kind, layers: int) -> tuple[int, ...]:
+    """After how many layers hidden states are read, the last always: an early, a middle and the last for EAGLE-3."""
+    return tuple(sorted({max(1, layers // 3), max(1, 2 * layers // 3), layers})) if kind == "eagle" else (layers,)
+
+
+def make_student(kind: Kind, target: Target, taps: tuple[int, ...], heads: int = HEADS) -> Student:
+    return EagleStudent(target, taps) if kind == "eagle" else HeadsStudent(target, heads, sequential=kind == "hydra")
+
+
+def best_device() -> torch.device:
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def train(
+    plan: Plan,
+    folder: Path,
+    settings: Mapping[str, object],
+    about: Mapping[str, object],
+    *,
+    target: Callable[[], Target],
+    writer: Callable[[], Writer],
+    teacher: Callable[[Sequence[int]], Teacher],
+    vocab_size: int,
+    layers: int,
+    progress: Progress,
+) -> Mapping[str, object]:
+    """Returns the report, which also lies in the folder. What is given as a function is made only when it is needed.
+
+    settings: what must be the same when the run goes on. about: what the report says besides. Raises TrainingError.
+    """
+    with run_folder(folder, settings) as work:
+        done = folder / REPORT
+        if done.exists():
+            try:
+                finished: Mapping[str, object] = json.loads(done.read_bytes())
+            except ValueError as error:
+                raise TrainingError(f"{done} is damaged; delete it, and the run ends again.") from error
+            return finished
+        texts = _texts(plan, work, vocab_size, writer, progress)
+        goal = target()
+        taps = taps_of(plan.kind, layers)
+        states = hidden_states(
+            work / "hidden.f16",
+            texts,
+            taps,
+            goal.hidden_size,
+            teacher,
+            lambda rows, of: progress.report("reading", rows / of),
+        )
+        report = {**about, **_learn(plan, folder, work, goal, taps, texts, states, progress)}
+        write_atomically(done, json.dumps(report, indent=1).encode())
+        return report
+
+
+def _texts(plan: Plan, work: Path, vocab_size: int, writer: Callable[[], Writer], progress: Progress) -> list[Dialogue]:
+    texts = list(plan.texts)
+    wanted = plan.tokens - sum(len(text.tokens) for text in texts)
+    if wanted > 0:
+        file = DialogueFile(work / "dialogues.jsonl", vocab_size)
+        written, total = file.first(wanted)
+        if total < wanted:
+            make = dialogues(plan.frame, plan.recipe, plan.openings, plan.seed, plan.prompts)
+            write_dialogues(file, make, writer(), wanted, lambda so_far, of: progress.report("writing", so_far / of))
+            written, _ = file.first(wanted)
+        texts += written
+    if len(texts) < 3:
+        raise TrainingError(f"There are only {len(texts)} texts to learn from; ask for more with --tokens.")
+    return texts
+
+
+def _learn(
+    plan: Plan,
+    folder: Path,
+    work: Path,
+    target: Target,
+    taps: tuple[int, ...],
+    texts: Sequence[Dialogue],
+    states: NDArray[np.float16],
+    progress: Progress,
+) -> dict[str, object]:
+    device = best_device()
+    held = held_out(len(texts))
+    learned = sorted(set(range(len(texts))) - set(held))
+    vocabulary, share = frequent([texts[i] for i in learned], target.vocab_size, min(plan.vocab, target.vocab_size))
+    torch.manual_seed(plan.seed)
+    student = make_student(plan.kind, target, taps)
+    student.module.to(device)
+    lesson = Lesson(target, vocabulary, device)
+    depth = EXAM_DEPTH if plan.kind == "eagle" else HEADS
+    trainer = Trainer(
+        student,
+        lesson,
+        Batches(texts, states, lesson.embed),
+        train=learned,
+        held=held,
+        schedule=Schedule(
+            epochs=plan.epochs,
+            minutes=plan.minutes,
+            seed=plan.seed,
+            lessons=3 if plan.kind == "eagle" else depth,
+            exam=depth,
+        ),
+        checkpoint=work / "checkpoint.pt",
+    )
+
+    def report(part: float, loss: float, exam: Figures) -> None:
+        progress.report("training", part, f"loss {loss:.3f}, {exam.line()}")
+
+    figures = trainer.run(report)
+    save_drafter(folder, student, target, vocabulary)
+    return {
+        "kind": plan.kind,
+        "figures": figures.record(),
+        "texts": len(texts),
+        "held_out_texts": len(held),
+        "tokens": sum(len(text.tokens) for text in texts),
+        "answered_tokens": sum(end - start for text in texts for start, end in text.answers),
+        "guessable_tokens": len(vocabulary),
+        "share_of_answers_guessable": round(share, 5),
+        "taps": list(taps),
+        "steps": trainer.steps,
+        "history": trainer.history,
+        "work": WORK,
+    }
+
+
+def measure(
+    student: Student,
+    target: Target,
+    vocabulary: NDArray[np.int64],
+    texts: Sequence[Dialogue],
+    teacher: Teacher,
+    depth: int,
+    report: Callable[[int, int], None],
+) -> Figures:
+    """What a drafter that is already trained is worth on these texts."""
+    states = []
+    for number, text in enumerate(texts, 1):
+        states.append(teacher.hidden(text.tokens).astype(np.float16))
+        report(number, len(texts))
+    device = best_device()
+    student.module.to(device)
+    lesson = Lesson(target, vocabulary, device)
+    batches = Batches(texts, np.concatenate(states), lesson.embed)
+    groups = batches.grouped(range(len(texts)), 4096, "exam")
+    return figures_of(lesson.ranks(student, map(batches.load, groups), depth))

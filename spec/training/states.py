@@ -1,0 +1,99 @@
+"""The target's hidden states of all texts, on disk: computed once, read in every epoch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .dialogues import Dialogue
+from .files import write_atomically
+from .target import Teacher, TrainingError
+
+_EVERY = 32_768  # rows between two marks of what is complete: some ten seconds of work
+_MOST = 65504.0  # of a float16
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """What a file of hidden states belongs to, and how many of its rows are there."""
+
+    texts: int  # checksum of the tokens
+    taps: tuple[int, ...]
+    rows: int
+    done: int
+
+
+def hidden_states(
+    path: Path,
+    texts: Sequence[Dialogue],
+    taps: Sequence[int],
+    size: int,
+    make_teacher: Callable[[Sequence[int]], Teacher],
+    report: Callable[[int, int], None],
+) -> NDArray[np.float16]:
+    """[rows of all texts, T, H] of hidden size H, mapped from `path`; what is missing is computed.
+
+    Beside it lies a marker of what is complete. report: (rows so far, of how many). Raises TrainingError for a file
+    that cannot be what it should be.
+    """
+    rows = sum(len(text.tokens) for text in texts)
+    shape = (rows, len(taps), size)
+    marker = Marker(_checksum(texts), tuple(taps), rows, 0)
+    done = _done(path, marker, 2 * rows * len(taps) * size)
+    if done < rows:
+        try:
+            states = np.memmap(path, np.float16, "r+" if done else "w+", shape=shape)
+        except (OSError, ValueError) as error:
+            raise TrainingError(f"{path} cannot be written ({error}); make room, or choose another --out.") from error
+        teacher = make_teacher(taps)
+        at = marked = 0
+        for text in texts:
+            end = at + len(text.tokens)
+            if at >= done:
+                states[at:end] = np.clip(teacher.hidden(text.tokens), -_MOST, _MOST)
+                if end - marked >= _EVERY or end == rows:
+                    states.flush()
+                    write_atomically(_marker_path(path), _to_json(marker, end))
+                    marked = end
+                report(end, rows)
+            at = end
+        del states
+    return np.memmap(path, np.float16, "r", shape=shape)
+
+
+def _done(path: Path, expected: Marker, size: int) -> int:
+    """Rows that are complete."""
+    beside = _marker_path(path)
+    if not beside.exists():
+        return 0
+    damaged = f"{path} and {beside.name} do not belong together, or are damaged; delete both, and they are made again."
+    try:
+        record = json.loads(beside.read_bytes())
+        found = Marker(record["texts"], tuple(record["taps"]), record["rows"], int(record["done"]))
+        whole = path.stat().st_size == size
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise TrainingError(damaged) from error
+    if (found.texts, found.taps, found.rows) != (expected.texts, expected.taps, expected.rows) or not whole:
+        raise TrainingError(damaged)
+    return found.done
+
+
+def _marker_path(path: Path) -> Path:
+    return path.with_suffix(".json")
+
+
+def _to_json(marker: Marker, done: int) -> bytes:
+    return json.dumps({"texts": marker.texts, "taps": marker.taps, "rows": marker.rows, "done": done}).encode()
+
+
+def _checksum(texts: Sequence[Dialogue]) -> int:
+    value = 0
+    for text in texts:
+        value = crc32(np.array(text.tokens, np.int32).tobytes(), value)
+    return value

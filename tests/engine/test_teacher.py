@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from fakes import RandomCheckpoint, make_request, run, tiny_engine
+from matrices import dense
+
+from paceline.engine import teacher as teaching
+from paceline.engine.config import EngineConfig
+from paceline.engine.speculators import model_fingerprint
+from paceline.engine.teacher import DecoderTeacher, target_of
+
+CONFIG = EngineConfig(device="cpu", backend="reference")
+TOKENS = [int(token) for token in np.random.default_rng(0).integers(0, 31, 40)]
+
+
+@pytest.fixture(scope="module")
+def checkpoint() -> RandomCheckpoint:
+    return RandomCheckpoint(31, context_length=64)
+
+
+def test_states_do_not_depend_on_how_a_text_is_cut(
+    checkpoint: RandomCheckpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = DecoderTeacher(checkpoint, CONFIG, (0, 1, 2), 48).hidden(TOKENS)
+    assert whole.shape == (40, 3, 48)
+    monkeypatch.setattr(teaching, "_ROWS", 7)
+    teacher = DecoderTeacher(checkpoint, CONFIG, (0, 1, 2), 48)
+    teacher.hidden(TOKENS[::-1])  # what another text left behind is not seen
+    np.testing.assert_allclose(teacher.hidden(TOKENS), whole, atol=1e-4, rtol=1e-4)
+    with pytest.raises(ValueError, match="longer"):
+        teacher.hidden([0] * 49)
+
+
+def test_the_first_state_is_the_embedding_and_the_last_gives_the_logits(checkpoint: RandomCheckpoint) -> None:
+    target = target_of(checkpoint)
+    states = DecoderTeacher(checkpoint, CONFIG, (0, 2), 48).hidden(TOKENS)
+    np.testing.assert_allclose(states[:, 0], target.embed[TOKENS], atol=1e-6)
+    last = states[:, 1]
+    normal = last / np.sqrt((last**2).mean(-1, keepdims=True) + target.eps) * target.norm
+    engine = tiny_engine(checkpoint)
+    for length in (1, 17, 40):
+        expected = run(engine, [make_request("r", TOKENS[:length], max_tokens=1)]).tokens("r")
+        assert [int((normal[length - 1] @ target.head.T).argmax())] == expected
+
+
+def test_the_target_holds_the_last_layer(checkpoint: RandomCheckpoint) -> None:
+    target, weights, config = target_of(checkpoint), checkpoint.load(), checkpoint.config
+    last = weights.layers[-1]
+    np.testing.assert_array_equal(np.concatenate([target.last.q, target.last.k, target.last.v]), dense(last.qkv))
+    np.testing.assert_array_equal(np.concatenate([target.last.gate, target.last.up]), dense(last.gate_up))
+    np.testing.assert_array_equal(target.head, dense(weights.lm_head))
+    assert len(target.last.q) == config.q_rows
+    assert target.trained_for == model_fingerprint(weights)

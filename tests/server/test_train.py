@@ -1,0 +1,164 @@
+"""The whole command on a tiny model: trained, interrupted, measured, loaded."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+from tiny_models import make_folder
+
+from paceline.engine.build import build_engine
+from paceline.engine.config import EngineConfig
+from paceline.engine.model.checkpoint import open_checkpoint
+from paceline.engine.request import Delta, Request, SamplingParams
+from paceline.server import train as training
+from paceline.server.cli import main
+from paceline.spec.cost import CostCurve
+from paceline.spec.training import trainer
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_folder(tmp_path_factory.mktemp("train") / "tiny", "smollm2", max_position_embeddings=256)
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training, "_AT_ONCE", 8)
+    monkeypatch.setattr(trainer, "_SAVE_EVERY_S", 0.0)
+
+
+def line(model: Path, out: Path, cache: Path, kind: str = "eagle", *more: str) -> list[str]:
+    options = {"out": out, "tokens": 900, "vocab": 64, "epochs": 1, "threads": 1, "cache": cache}
+    return ["train", kind, str(model), *(part for name, v in options.items() for part in (f"--{name}", str(v))), *more]
+
+
+def run(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> tuple[int, str, str]:
+    code = main(arguments)
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+@pytest.mark.parametrize("kind", ["eagle", "medusa", "hydra"])
+def test_a_drafter_is_trained_measured_and_drafts(
+    capsys: pytest.CaptureFixture[str], model: Path, cache: Path, tmp_path: Path, kind: str
+) -> None:
+    out = tmp_path / "drafter"
+    code, said, err = run(capsys, line(model, out, cache, kind))
+    assert code == 0, err
+    assert "Expected tokens per step" in said
+    assert f"--speculator {out}" in said
+    report = orjson.loads((out / "report.json").read_bytes())
+    assert {"command", "date", "seed", "versions", "figures", "tokens", "history"} <= report.keys()
+    assert report["command"].startswith(f"paceline train {kind}")
+
+    prompts = tmp_path / "prompts.txt"
+    prompts.write_text("hello\nand again\n")
+    code, said, err = run(
+        capsys, ["train", "eval", str(out), str(model), "--prompts", str(prompts), "--cache", str(cache)]
+    )
+    assert code == 0, err
+    assert "rank 1" in said
+
+    config = EngineConfig(device="cpu", context_length=128, threads=1, speculator=str(out))
+    slow = CostCurve({1: 1e6, 100_000: 1e6})  # a model beside which drafting costs nothing, however busy the machine
+    engine = build_engine(open_checkpoint(model, cache), config, cost=slow, cache=cache)
+    assert kind in engine.speculators
+    deltas: list[Delta] = []
+    engine.submit(Request(id="r", prompt=(1, 9, 8), sampling=SamplingParams(max_tokens=40, seed=1, temperature=0.0)))
+    while engine.has_work:
+        engine.step(deltas.extend)
+    assert sum(delta.drafted for delta in deltas) > 0
+
+
+def test_an_interrupted_run_goes_on_and_ends_the_same(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, model: Path, cache: Path, tmp_path: Path
+) -> None:
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    assert run(capsys, line(model, whole, cache, "medusa"))[0] == 0
+    for stage in ("writing", "reading", "training"):
+        report = training._Bars.report
+
+        def dies(self: object, now: str, share: float, note: str = "", stage: str = stage) -> None:
+            if now == stage and share > 0:
+                raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(training._Bars, "report", dies)
+            code, _, err = run(capsys, line(model, cut, cache, "medusa"))
+        assert code == 130
+        assert "the same command goes on from here" in err
+        assert training._Bars.report is report
+    assert run(capsys, line(model, cut, cache, "medusa"))[0] == 0
+    assert (cut / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+    code, _, err = run(capsys, [*line(model, cut, cache, "medusa"), "--seed", "7"])
+    assert code == 1
+    assert "--seed 0 instead of 7" in err
+
+
+def test_own_prompts_and_logged_conversations(
+    capsys: pytest.CaptureFixture[str], model: Path, cache: Path, tmp_path: Path
+) -> None:
+    prompts, text = tmp_path / "p.jsonl", tmp_path / "t.jsonl"
+    prompts.write_text('{"prompt": "one two"}\n')
+    talk = {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "the thing and"}]}
+    text.write_bytes(orjson.dumps(talk) + b"\n" + orjson.dumps({"text": "there and then " * 9}) + b"\n")
+    arguments = line(model, tmp_path / "h", cache, "hydra", "--prompts", str(prompts), "--text", str(text))
+    code, _, err = run(capsys, arguments)
+    assert code == 0, err
+    first = orjson.loads((tmp_path / "h" / "work" / "dialogues.jsonl").read_bytes().splitlines()[0])
+    assert first["tokens"]
+    text.write_text('{"words": 1}\n')
+    code, _, err = run(capsys, arguments)
+    assert code == 1
+    assert "line 1: needs 'messages' or 'text'" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        ("train", 2, ""),
+        ("train eagle", 2, "--out"),
+        ("train eagle no-such-model --out {tmp}/x", 1, "no model called"),
+        ("train eagle {model} --out {tmp}", 1, "holds other files"),
+        ("train eagle {model} --out {tmp}/taken/x", 1, "cannot be written"),
+        ("train medusa {model} --out {tmp}/x --tokens 0", 2, "--tokens"),
+        ("train eval {tmp} {model} --prompts {tmp}/taken", 1, "config.json cannot be read"),
+        ("train eval {tmp}/nowhere {model} --prompts {tmp}/taken", 2, "does not exist"),
+    ],
+)
+def test_mistakes_are_one_sentence(
+    capsys: pytest.CaptureFixture[str], model: Path, cache: Path, tmp_path: Path, arguments: str, code: int, words: str
+) -> None:
+    (tmp_path / "taken").write_text("hello\n")
+    found, _, err = run(capsys, arguments.format(model=model, tmp=tmp_path).split())
+    assert found == code
+    if words:
+        assert words in err
+        assert err.startswith("paceline: ")
+        assert err.count("\n") == 1
+
+
+def test_every_option_has_a_variable_and_a_help_sentence() -> None:
+    import typer
+
+    from paceline.server.cli import app
+
+    group = typer.main.get_command(app).commands["train"]  # type: ignore[attr-defined]
+    assert set(group.commands) == {"eagle", "medusa", "hydra", "eval"}
+    for sub in group.commands.values():
+        for parameter in sub.params:
+            if parameter.name != "help":
+                assert str(parameter.envvar).startswith("PACELINE_"), parameter.name
+                assert parameter.help, parameter.name
+
+
+def test_the_help_loads_no_torch() -> None:
+    import subprocess
+
+    code = (
+        "import sys; from paceline.server.cli import main; main(['train', '--help']); assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

@@ -1,0 +1,187 @@
+"""Whole runs with a scripted model: what is learned, and that a run killed anywhere ends as if it had not been."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from training import FRAME, Quiet, ScriptedTeacher, ScriptedWriter, random_target
+
+from paceline.engine.drafter_file import DrafterFile
+from paceline.spec.training import files, run, states, trainer
+from paceline.spec.training.dialogues import Recipe
+from paceline.spec.training.export import load_weights
+from paceline.spec.training.run import HEADS, Kind, Plan, make_student, measure, taps_of, train
+from paceline.spec.training.target import TrainingError
+
+TARGET = random_target()
+PLAN = Plan(
+    kind="eagle",
+    tokens=900,
+    vocab=24,
+    epochs=2,
+    minutes=None,
+    seed=0,
+    frame=FRAME,
+    openings=[(6,), (7,), (8,), (9,)],
+    recipe=Recipe(length=120),
+)
+
+
+def one_run(
+    folder: Path,
+    plan: Plan = PLAN,
+    *,
+    writer: ScriptedWriter | None = None,
+    reader_dies_after: int | None = None,
+    progress: Quiet | None = None,
+    **settings: object,
+) -> dict[str, Any]:
+    def teacher(taps: Sequence[int]) -> ScriptedTeacher:
+        return ScriptedTeacher(TARGET, taps, reader_dies_after)
+
+    return dict(
+        train(
+            plan,
+            folder,
+            settings,
+            {"model": "scripted"},
+            target=lambda: TARGET,
+            writer=lambda: writer or ScriptedWriter(),
+            teacher=teacher,
+            vocab_size=TARGET.vocab_size,
+            layers=TARGET.layers,
+            progress=progress or Quiet(),
+        )
+    )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_steps() -> Iterator[None]:
+    """Many of them in little text."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trainer, "_BATCH", 160)
+        patch.setattr(trainer, "_WARM_UP", 5)
+        yield
+
+
+@pytest.fixture(scope="module")
+def whole(small_steps: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    one_run(folder)
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["eagle", "medusa", "hydra"])
+def test_a_toy_language_is_learned(tmp_path: Path, kind: Kind) -> None:
+    """Each token follows from the one before it."""
+    progress = Quiet()
+    report = one_run(tmp_path / "run", replace(PLAN, kind=kind, epochs=20), progress=progress)
+    losses = [float(note.split()[1].rstrip(",")) for _, note in progress.stages["training"] if "nan" not in note]
+    assert losses[-1] < 0.9 * losses[0]
+    assert "tokens per step" in progress.stages["training"][-1][1]
+    if kind == "eagle":  # heads are further from what they shall say, and these are few steps
+        assert report["figures"]["by_depth_and_rank"][0][0] > 0.5
+    assert report["tokens"] >= PLAN.tokens
+    assert report["model"] == "scripted"
+
+
+def test_a_finished_run_only_shows_its_report(whole: Path) -> None:
+    def nobody() -> Any:
+        raise AssertionError("the run is over")
+
+    report = json.loads((whole / files.REPORT).read_bytes())
+    arguments: dict[str, Any] = {"vocab_size": 29, "layers": 2, "progress": Quiet(), "teacher": nobody}
+    assert train(PLAN, whole, {}, {}, target=nobody, writer=nobody, **arguments) == report
+
+
+def same_files(folder: Path, whole: Path) -> None:
+    for name in ("config.json", "model.safetensors", files.REPORT):
+        assert (folder / name).read_bytes() == (whole / name).read_bytes(), name
+
+
+def test_killed_while_writing(tmp_path: Path, whole: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        one_run(tmp_path / "run", writer=ScriptedWriter(dies_after=15))
+    one_run(tmp_path / "run")
+    same_files(tmp_path / "run", whole)
+
+
+def test_killed_while_reading(tmp_path: Path, whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(states, "_EVERY", 300)
+    with pytest.raises(KeyboardInterrupt):
+        one_run(tmp_path / "run", reader_dies_after=12)
+    one_run(tmp_path / "run", writer=ScriptedWriter(dies_after=0))  # nothing is written again
+    same_files(tmp_path / "run", whole)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.95])
+def test_killed_while_training(tmp_path: Path, whole: Path, monkeypatch: pytest.MonkeyPatch, share: float) -> None:
+    monkeypatch.setattr(trainer, "_SAVE_EVERY_S", 0.0)
+    with pytest.raises(KeyboardInterrupt):
+        one_run(tmp_path / "run", progress=Quiet(("training", share)))
+    progress = Quiet()
+    one_run(tmp_path / "run", writer=ScriptedWriter(dies_after=0), reader_dies_after=0, progress=progress)
+    assert progress.stages["training"][0][0] >= share - 0.1  # it went on
+    same_files(tmp_path / "run", whole)
+
+
+def test_killed_between_the_weights_and_the_report(
+    tmp_path: Path, whole: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dies(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "save_drafter", dies)
+        with pytest.raises(KeyboardInterrupt):
+            one_run(tmp_path / "run")
+    one_run(tmp_path / "run")
+    same_files(tmp_path / "run", whole)
+
+
+def test_a_damaged_checkpoint_is_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trainer, "_SAVE_EVERY_S", 0.0)
+    with pytest.raises(KeyboardInterrupt):
+        one_run(tmp_path / "run", progress=Quiet(("training", 0.5)))
+    checkpoint = tmp_path / "run" / "work" / "checkpoint.pt"
+    content = checkpoint.read_bytes()
+    for damaged in (content[: len(content) // 2], b"", b"nonsense" * 99):
+        checkpoint.write_bytes(damaged)
+        with pytest.raises(TrainingError, match=r"checkpoint\.pt is damaged; delete it"):
+            one_run(tmp_path / "run")
+
+
+def test_minutes_end_a_run_before_its_epochs(tmp_path: Path) -> None:
+    report = one_run(tmp_path / "run", replace(PLAN, epochs=1e6, minutes=0.005))
+    assert 0 < report["steps"] < 10_000
+
+
+def test_too_little_text_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match="--tokens"):
+        one_run(tmp_path / "run", replace(PLAN, tokens=1))
+
+
+@pytest.mark.parametrize("kind", ["eagle", "medusa", "hydra"])
+def test_what_was_trained_is_read_again_and_measures_the_same(tmp_path: Path, kind: Kind) -> None:
+    """Up to the rounding of the weights to bfloat16; on the texts it was trained on."""
+    report = one_run(tmp_path / "run", replace(PLAN, kind=kind))
+    file = DrafterFile(tmp_path / "run")
+    if kind == "eagle":
+        vocabulary = np.arange(24) + file.tensor("d2t", 24)
+    else:
+        vocabulary = file.tensor("vocabulary", 24)
+        assert f"{HEADS - 1}.0.linear.bias" in file
+    assert file.config["trained_for"] == TARGET.trained_for
+    taps = taps_of(kind, TARGET.layers)
+    student = make_student(kind, TARGET, taps)
+    load_weights(student, file)
+    texts = run._texts(PLAN, tmp_path / "run" / "work", TARGET.vocab_size, ScriptedWriter, Quiet())
+    depth = len(report["figures"]["by_depth_and_rank"])
+    figures = measure(student, TARGET, vocabulary, texts, ScriptedTeacher(TARGET, taps), depth, lambda done, of: None)
+    assert figures.chain == pytest.approx(report["figures"]["chain"], abs=0.35)
