@@ -32,27 +32,41 @@ class Rows:
 
 def batch_of(rows: Sequence[Rows], sampled: Sequence[int]) -> Batch:
     """sampled: how many of each sequence's last rows are wanted."""
-    counts = [len(each.ids) for each in rows]
-    starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    # Lists first, one array of each: with a few rows, most of the time goes into calls of numpy.
+    ids: list[int] = []
+    positions: list[int] = []
+    slots: list[int] = []
+    wanted: list[int] = []
+    ancestors: list[int] = []
+    starts = [0]
+    for each, count in zip(rows, sampled, strict=True):
+        length = len(each.ids)
+        ids += each.ids
+        positions += each.positions
+        blocks = each.blocks
+        slots += [
+            blocks[place // BLOCK_SIZE] * BLOCK_SIZE + place % BLOCK_SIZE
+            for place in range(each.start, each.start + length)
+        ]
+        ancestors += each.ancestors or [0] * length
+        starts.append(starts[-1] + length)
+        wanted += range(starts[-1] - count, starts[-1])
     tables = [each.blocks[each.first // BLOCK_SIZE :] for each in rows]
     widest = max(map(len, tables))
-    ancestors = [word for each in rows for word in each.ancestors or [0] * len(each.ids)]
     features = [each.features for each in rows if each.features is not None]
     return Batch(
-        ids=np.array([token for each in rows for token in each.ids], np.int64),
-        positions=np.array([position for each in rows for position in each.positions], np.int64),
-        slots=np.concatenate([_slots(each.blocks, each.start, len(each.ids)) for each in rows]),
-        sampled=np.concatenate(
-            [np.arange(end - count, end) for end, count in zip(starts[1:], sampled, strict=True)]
-        ).astype(np.int64),
+        ids=np.array(ids, np.int64),
+        positions=np.array(positions, np.int64),
+        slots=np.array(slots, np.int64),
+        sampled=np.array(wanted, np.int64),
         layout=Layout(
-            row_starts=starts,
+            row_starts=np.array(starts, np.int32),
             context_lens=np.array([each.start - each.first for each in rows], np.int32),
             block_tables=np.array([[*table, *[0] * (widest - len(table))] for table in tables], np.int32),
             causal=np.array([each.ancestors is None for each in rows]),
             ancestors=np.array(ancestors, np.uint64).view(np.int64),
         ),
-        features=np.concatenate(features) if features else None,
+        features=features[0] if len(features) == 1 else np.concatenate(features) if features else None,
     )
 
 
@@ -74,10 +88,3 @@ def fed(features: NDArray[np.float32], ids: Sequence[int] | None = None) -> Batc
         features=None if features.shape[1] == 0 else np.ascontiguousarray(features, np.float32),
     )
 
-
-def _slots(blocks: Sequence[int], start: int, count: int) -> NDArray[np.int64]:
-    """Slots of positions start … start + count - 1."""
-    positions = np.arange(start, start + count)
-    first = start // BLOCK_SIZE
-    needed = np.array(blocks[first : (start + count - 1) // BLOCK_SIZE + 1], np.int64)
-    return needed[positions // BLOCK_SIZE - first] * BLOCK_SIZE + positions % BLOCK_SIZE

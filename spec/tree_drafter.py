@@ -19,6 +19,8 @@ from .proposer import Ask, Proposal, Verdict
 
 _RIGHT = 0.6  # how often one of a node's children is right, about; whether a pass pays depends little on it
 _SMOOTH = 0.1  # weight of a new measurement
+# Times its own time that a pass must promise: its guesses cost rows as well, and beside them a token is cheap.
+_MARGIN = 2.0
 
 
 class DraftTime:
@@ -98,7 +100,7 @@ class TreeDrafter(ABC):
         """Look into the likeliest guesses of all sequences with one pass; False where that would not pay."""
         chosen = [(tree, best) for tree in trees if (best := tree.best(self._room(tree), self.deepest))]
         promise = _RIGHT * sum(tree.likely[node] for tree, best in chosen for node in best)
-        if not chosen or promise * self._token_ms() <= self._pass_ms:
+        if not chosen or promise * self._token_ms() <= _MARGIN * self._pass_ms:
             return False
         start = time.perf_counter()
         self._look(chosen)
