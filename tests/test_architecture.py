@@ -39,6 +39,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "kernels/batch.py": "a plain record, filled in tests/engine/test_batch.py",
     "server/template_environment.py": "through ChatTemplate, in tests/server/test_chat_template.py",
     "server/template_guard.py": "through ChatTemplate, in tests/server/test_chat_template.py",
+    "spec/eagle.py": "against the layer it is trained as, in tests/spec/training/test_eagle.py",
 }
 
 
