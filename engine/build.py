@@ -94,7 +94,7 @@ def build_engine(
 
     proposers: drafters to use instead of the one `config.speculator` names. cost: a curve to start from instead of
     measuring one now. cache: folder in which packed weights wait for the next start. Raises ModelError for a checkpoint
-    that cannot be loaded; ConfigError, before weights are read, for options that do not fit the machine or the model.
+    that cannot be loaded; ConfigError, before weights are packed, for options that do not fit the machine or the model.
     """
     model = checkpoint.config
     wanted = config.context_length or model.context_length

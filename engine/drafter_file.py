@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import orjson
@@ -18,6 +18,9 @@ from paceline.kernels import bfloat16
 
 from .errors import ModelError
 from .model.safetensors_file import SafetensorsFile
+
+if TYPE_CHECKING:
+    import torch
 
 CONFIG = "config.json"
 _SAFETENSORS = ("model.safetensors", "medusa_lm_head.safetensors")
@@ -35,8 +38,11 @@ class DrafterFile:
         path = folder / CONFIG
         try:
             config = orjson.loads(path.read_bytes())
-        except (OSError, orjson.JSONDecodeError) as error:
-            raise ModelError(f"The drafter's config {path} cannot be read ({error}); check --speculator.") from error
+        except orjson.JSONDecodeError as error:
+            raise ModelError(f"The drafter's config {path} is not JSON ({error}); fetch the drafter again.") from error
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise ModelError(f"The drafter's config {path} cannot be read ({reason}); check --speculator.") from error
         if not isinstance(config, dict):
             raise ModelError(f"The drafter's config {path} must hold a JSON object; fetch the drafter again.")
         self.config: Mapping[str, Any] = config
@@ -52,20 +58,25 @@ class DrafterFile:
         return tuple(each for each in named if isinstance(each, str)) if isinstance(named, list) else ()
 
     def number(self, name: str, default: float | None = None) -> float:
-        value = self.config.get(name, default)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-            raise ModelError(
-                f"The drafter's config {self.folder / CONFIG} has no valid {name}; fetch the drafter again."
-            )
-        return value
+        """Above 0; the default where the config says nothing, or null."""
+        return self._positive(name, default, "a number")
 
     def size(self, name: str, default: int | None = None) -> int:
-        value = self.number(name, default)
-        if value != int(value):
+        """A whole number above 0; the default where the config says nothing, or null."""
+        return int(self._positive(name, default, "a whole number"))
+
+    def _positive(self, name: str, default: float | None, kind: str) -> float:
+        value = self.config.get(name)
+        if value is None and default is not None:
+            value = default
+        right = not isinstance(value, bool) and isinstance(value, int | float) and value > 0
+        if not right or (kind == "a whole number" and value != int(value)):
+            says = "does not say" if value is None else f"has {repr(value)[:60]} as"
             raise ModelError(
-                f"The drafter's config {self.folder / CONFIG} has no valid {name}; fetch the drafter again."
+                f"The drafter's config {self.folder / CONFIG} {says} {name}, which must be {kind} above 0; fetch the "
+                "drafter again."
             )
-        return int(value)
+        return cast(float, value)
 
     def __contains__(self, name: str) -> bool:
         return name in self._tensors
@@ -73,6 +84,16 @@ class DrafterFile:
     def floats(self, name: str, *shape: int) -> NDArray[np.float32]:
         """A copy of the tensor called `name`, which must have this shape: a file's own bytes cannot be written to."""
         return np.array(self.tensor(name, *shape), np.float32, order="C")
+
+    def ids(self, name: str, count: int) -> NDArray[np.int64]:
+        """A copy of the tensor called `name`, [count] whole numbers."""
+        found = self.tensor(name, count)
+        if found.dtype.kind not in "iu":
+            raise ModelError(
+                f"The tensor {name} of the drafter {self.folder} must hold whole numbers and is of the type "
+                f"{found.dtype}; the drafter is damaged, fetch it again."
+            )
+        return np.array(found, np.int64)
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Of the tensor called `name`, at least one axis."""
@@ -82,7 +103,8 @@ class DrafterFile:
         found = self._tensors.get(name)
         if found is None:
             raise ModelError(
-                f"The tensor {name} is missing in the drafter {self.folder}; it is damaged, or of another kind."
+                f"The tensor {name} is missing in the drafter {self.folder}, which is damaged, or of another kind than "
+                "its config says; fetch it again."
             )
         return found
 
@@ -91,7 +113,7 @@ class DrafterFile:
         if found.shape != shape:
             raise ModelError(
                 f"The tensor {name} of the drafter {self.folder} has the shape {list(found.shape)} where {list(shape)} "
-                "is needed: it was made for another model, or is damaged."
+                "is needed; the drafter was made for another model, or is damaged."
             )
         return found
 
@@ -103,7 +125,9 @@ def _read(folder: Path) -> Mapping[str, Tensor]:
     for name in _PICKLES:
         if (folder / name).is_file():
             return _read_pickle(folder / name)
-    raise ModelError(f"The drafter {folder} has none of the files {', '.join((*_SAFETENSORS, *_PICKLES))}.")
+    raise ModelError(
+        f"The drafter {folder} has none of the files {', '.join((*_SAFETENSORS, *_PICKLES))}; fetch its weights, too."
+    )
 
 
 def _read_safetensors(path: Path) -> Mapping[str, Tensor]:
@@ -112,13 +136,16 @@ def _read_safetensors(path: Path) -> Mapping[str, Tensor]:
     for name, info in file.tensors.items():
         raw = np.ascontiguousarray(file.raw(name)).reshape(-1)
         if info.kind == "BF16":
-            values = np.empty(info.shape, np.float32)
-            bfloat16.widen(raw.view(np.uint16).reshape(info.shape), values)
-            tensors[name] = values
+            values = np.empty(raw.size // 2, np.float32)
+            bfloat16.widen(raw.view(np.uint16), values)
+            tensors[name] = values.reshape(info.shape)
         elif info.kind in _DTYPES:
             tensors[name] = raw.view(_DTYPES[info.kind]).reshape(info.shape)
         else:
-            raise ModelError(f"The tensor {name} in {path} has the type {info.kind}, which no drafter is read from.")
+            raise ModelError(
+                f"The tensor {name} in {path} has the type {info.kind}, which no drafter is read from; convert it to "
+                "BF16 or F32."
+            )
     file.close()
     return tensors
 
@@ -128,13 +155,24 @@ def _read_pickle(path: Path) -> Mapping[str, Tensor]:
 
     try:
         loaded = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises what its unpickler happens to
-        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ModelError(f"The pickled weights {path} cannot be read ({reason}); check the file.") from error
+    except Exception as error:  # torch raises what its unpickler happens to, and its texts advise against weights_only
         raise ModelError(
-            f"The pickled weights {path} are damaged or hold more than tensors, so they are not loaded ({reason}); "
-            "convert them to safetensors."
+            f"The pickled weights {path} are damaged or hold code beside tensors, and code is not run; fetch them "
+            "again, or as safetensors."
         ) from error
-    if not isinstance(loaded, dict) or not all(isinstance(value, torch.Tensor) for value in loaded.values()):
-        raise ModelError(f"The pickled weights {path} are not a table of tensors; convert them to safetensors.")
+    if not isinstance(loaded, dict) or not all(
+        isinstance(name, str) and isinstance(value, torch.Tensor) and _is_plain(value) for name, value in loaded.items()
+    ):
+        raise ModelError(f"The pickled weights {path} are not a table of plain tensors; convert them to safetensors.")
     tensors = cast("dict[str, torch.Tensor]", loaded)
-    return {name: (t.float() if t.is_floating_point() else t).numpy() for name, t in tensors.items()}
+    return {name: (t.float() if t.is_floating_point() else t).numpy(force=True) for name, t in tensors.items()}
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    """Whether numpy can hold it."""
+    import torch
+
+    return tensor.layout is torch.strided and not (tensor.is_complex() or tensor.is_quantized or tensor.is_meta)

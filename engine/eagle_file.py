@@ -7,6 +7,7 @@ lack `lm_head.weight`, where the target's own rows serve.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from paceline.spec.eagle import EagleWeights
 
@@ -19,7 +20,6 @@ ARCHITECTURE = "LlamaForCausalLMEagle3"
 
 def read_eagle(file: DrafterFile, target: ModelConfig) -> EagleWeights:
     """Raises ModelError where the drafter does not fit the target."""
-    where = file.folder / CONFIG
     hidden = file.size("hidden_size")
     source = file.size("target_hidden_size", hidden)
     if source != target.hidden_size:
@@ -33,12 +33,19 @@ def read_eagle(file: DrafterFile, target: ModelConfig) -> EagleWeights:
             f"The drafter {file.folder} guesses among {vocab} tokens, but this model has {target.vocab_size}; it was "
             "made for another model."
         )
-    heads = file.size("num_attention_heads")
-    kv_heads = file.size("num_key_value_heads", heads)
-    head_dim = file.size("head_dim", hidden // heads)
-    if file.size("num_hidden_layers", 1) != 1:
-        raise ModelError(f"The drafter's config {where} asks for more than one layer, which is not supported.")
+    heads, kv_heads, head_dim = _heads(file, hidden)
+    layers = file.size("num_hidden_layers", 1)
+    if layers != 1:
+        raise ModelError(
+            f"The drafter's config {file.folder / CONFIG} asks for {layers} layers, where one is supported; choose "
+            "another drafter."
+        )
     guessable = file.size("draft_vocab_size", vocab)
+    if guessable > vocab:
+        raise ModelError(
+            f"The drafter {file.folder} guesses among {guessable} tokens, but its model has {vocab}; it is damaged, "
+            "fetch it again."
+        )
     inner = file.size("intermediate_size")
     taps = _taps(file, target)
     q, kv = heads * head_dim, kv_heads * head_dim
@@ -50,9 +57,11 @@ def read_eagle(file: DrafterFile, target: ModelConfig) -> EagleWeights:
         ]
     )
     fc = file.floats("fc.weight", hidden, len(taps) * source)
-    own = "embed_tokens.weight" in file
-    if not own and hidden != target.hidden_size:
-        raise ModelError(f"The tensor embed_tokens.weight is missing in the drafter {file.folder}.")
+    own_embed, own_head = (
+        # Where sizes differ the target's rows cannot serve: then the missing tensor is named below.
+        name in file or hidden != target.hidden_size
+        for name in ("embed_tokens.weight", "lm_head.weight")
+    )
     return EagleWeights(
         taps=taps,
         projections=tuple(np.ascontiguousarray(part) for part in np.split(fc, len(taps), axis=1)),
@@ -70,33 +79,64 @@ def read_eagle(file: DrafterFile, target: ModelConfig) -> EagleWeights:
         head_dim=head_dim,
         rope_theta=file.number("rope_theta", 10000.0),
         vocabulary=_vocabulary(file, guessable, vocab),
-        embed=file.floats("embed_tokens.weight", vocab, hidden) if own else None,
-        head=file.floats("lm_head.weight", guessable, hidden) if "lm_head.weight" in file else None,
+        embed=file.floats("embed_tokens.weight", vocab, hidden) if own_embed else None,
+        head=file.floats("lm_head.weight", guessable, hidden) if own_head else None,
     )
+
+
+def _heads(file: DrafterFile, hidden: int) -> tuple[int, int, int]:
+    """(query heads, key heads, head size), as attention can use them."""
+    heads = file.size("num_attention_heads")
+    kv_heads = file.size("num_key_value_heads", heads)
+    head_dim = file.size("head_dim", hidden // heads)
+    if heads % kv_heads or head_dim % 2:
+        raise ModelError(
+            f"The drafter's config {file.folder / CONFIG} has {heads} attention heads and {kv_heads} key-value heads of "
+            f"size {head_dim}; the first must be a multiple of the second and the size even, so fetch the drafter again."
+        )
+    return heads, kv_heads, head_dim
 
 
 def _taps(file: DrafterFile, target: ModelConfig) -> tuple[int, ...]:
     """Published ones say nothing and read before layers 2, n / 2 and n - 3 (arXiv 2503.01840's code)."""
     count = target.num_layers
-    taps = file.config.get("taps", [2, count // 2, count - 3])
-    if (
-        not isinstance(taps, list)
-        or not taps
-        or not all(isinstance(tap, int) and not isinstance(tap, bool) and 0 <= tap <= count for tap in taps)
-        or len(set(taps)) < len(taps)
-    ):
+    taps = file.config.get("taps")
+    if taps is None:
+        taps = [2, count // 2, count - 3]
+        if not 2 < count // 2 < count - 3:
+            raise ModelError(
+                f"The drafter {file.folder} reads hidden states after 2 layers, in the middle and 3 before the end, "
+                f"but this model has only {count} layers; it was made for another model."
+            )
+    whole = isinstance(taps, list) and all(isinstance(tap, int) and not isinstance(tap, bool) for tap in taps)
+    if not whole or not taps or len(set(taps)) < len(taps):
         raise ModelError(
-            f"The drafter's config {file.folder / CONFIG} has taps {taps!r}, but this model has {count} layers; it was "
+            f"The drafter's config {file.folder / CONFIG} has {repr(taps)[:60]} as taps, which must be whole numbers, "
+            "each once; fetch the drafter again."
+        )
+    wrong = next((tap for tap in taps if not 0 <= tap <= count), None)
+    if wrong is not None:
+        raise ModelError(
+            f"The drafter {file.folder} reads hidden states after {wrong} layers, but this model has {count}; it was "
             "made for another model."
         )
     return tuple(taps)
 
 
-def _vocabulary(file: DrafterFile, guessable: int, vocab: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _vocabulary(file: DrafterFile, guessable: int, vocab: int) -> NDArray[np.int64]:
     """`d2t` holds, for each guessable token, what to add to its number to get the target's id."""
     ids = np.arange(guessable, dtype=np.int64)
-    if guessable < vocab:
-        ids += file.tensor("d2t", guessable).astype(np.int64)
-    if guessable > vocab or ids.min() < 0 or ids.max() >= vocab or len(np.unique(ids)) < guessable:
-        raise ModelError(f"The tensor d2t of the drafter {file.folder} names tokens that do not exist; it is damaged.")
+    if guessable == vocab:
+        return ids
+    ids += file.ids("d2t", guessable)
+    if ids.min() < 0 or ids.max() >= vocab:
+        raise ModelError(
+            f"The tensor d2t of the drafter {file.folder} names tokens that do not exist; it is damaged, fetch the "
+            "drafter again."
+        )
+    if (np.diff(ids) <= 0).any():
+        raise ModelError(
+            f"The tensor d2t of the drafter {file.folder} must name each token once, in ascending order; it is "
+            "damaged, fetch the drafter again."
+        )
     return ids

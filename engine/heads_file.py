@@ -95,7 +95,7 @@ def _block(file: DrafterFile, name: str, size: int, width: int) -> Block:
 def _vocabulary(file: DrafterFile, target: ModelConfig) -> Vocabulary | None:
     if "vocabulary" not in file:
         return None
-    ids = np.ascontiguousarray(file.tensor("vocabulary", file.shape("vocabulary")[0]), np.int64)
+    ids = file.ids("vocabulary", file.shape("vocabulary")[0])
     if not len(ids) or ids[0] < 0 or (np.diff(ids) <= 0).any():
         raise ModelError(f"The tensor vocabulary of the drafter {file.folder} is not ascending; it is damaged.")
     if ids[-1] >= target.vocab_size:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -194,8 +195,10 @@ def find_speculators(wanted: str, target: Target) -> list[Speculator]:
 def _named(name: str, target: Target, fingerprint: int) -> Speculator:
     if name in FREE:
         return Ready(FREE[name]())
-    path = Path(name).expanduser()
-    if path.is_dir():
+    if name in (AUTO, Nothing.name):
+        raise ConfigError(f"--speculator {name} stands alone; leave it out, or name nothing beside it.")
+    path = Path(os.path.expanduser(name))  # noqa: PTH111 - a ~user that is not known is no error, but no folder either
+    if name and path.is_dir():
         return _trained(DrafterFile(path), target)
     if path.suffix.lower() == ".gguf" and path.is_file():
         return _whole_model(path, target)

@@ -51,6 +51,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "spec/training/trainer.py": "in whole runs, killed and not, in tests/spec/training/test_run.py",
     "server/template_environment.py": "through ChatTemplate, in tests/server/test_chat_template.py",
     "server/template_guard.py": "through ChatTemplate, in tests/server/test_chat_template.py",
+    "spec/eagle.py": "against the layer it is trained as, in tests/spec/training/test_eagle.py",
 }
 
 

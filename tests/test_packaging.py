@@ -39,6 +39,17 @@ def test_packages_are_the_folders_with_an_init_file() -> None:
     assert PROJECT["tool"]["setuptools"]["packages"] == on_disk
 
 
+def test_drafters_are_packaged_with_their_files() -> None:
+    assert "paceline.spec.pretrained" in PROJECT["tool"]["setuptools"]["packages"]
+    patterns = PROJECT["tool"]["setuptools"]["package-data"]["paceline.spec.pretrained"]
+    home = ROOT / "spec" / "pretrained"
+    packaged = {path for pattern in patterns for path in home.glob(pattern)}
+    shipped = {path for path in home.rglob("*") if path.is_file() and path.parent != home and path.suffix != ".pyc"}
+    assert packaged == shipped, "config.json and safetensors, nothing else"
+    for needed in ("smollm2-eagle/config.json", "smollm2-eagle/model.safetensors"):
+        assert any(Path(needed).match(pattern) for pattern in patterns), needed
+
+
 def test_every_folder_with_modules_is_a_package() -> None:
     folders = {path.parent for room in ROOMS for path in (ROOT / room).rglob("*.py")}
     assert not [folder for folder in folders if not (folder / "__init__.py").is_file()]
@@ -156,6 +167,10 @@ def test_a_wheel_holds_every_module_and_the_whole_page(tmp_path: Path) -> None:
             shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
         elif (ROOT / name).is_file():
             shutil.copy(ROOT / name, copy / name)
+    drafter = copy / "spec" / "pretrained" / "some-model-eagle"  # there need not be one yet
+    drafter.mkdir()
+    for name in ("config.json", "model.safetensors"):
+        (drafter / name).touch()
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", tmp_path, copy]
     subprocess.run(build, check=True, cwd=tmp_path)
     (wheel,) = tmp_path.glob("*.whl")
@@ -168,6 +183,12 @@ def test_a_wheel_holds_every_module_and_the_whole_page(tmp_path: Path) -> None:
         if path.suffix in (".html", ".css", ".js", ".svg", ".woff2", ".png", ".ico")
     }
     assert "paceline/web/index.html" in page
-    assert modules | page <= names
+    drafters = {
+        f"paceline/{path.relative_to(copy)}"
+        for path in (copy / "spec" / "pretrained").rglob("*")
+        if path.suffix in (".json", ".safetensors")
+    }
+    assert "paceline/spec/pretrained/some-model-eagle/model.safetensors" in drafters
+    assert modules | page | drafters <= names
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"paceline"}
     assert any(name.endswith("licenses/LICENSE") for name in names)

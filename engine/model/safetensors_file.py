@@ -33,7 +33,7 @@ class SafetensorsFile:
                 header = orjson.loads(file.read(length))
         except (OSError, SafetensorError, orjson.JSONDecodeError) as error:
             raise ModelError(
-                f"The weights file {path} is damaged or truncated ({error}); download the model again."
+                f"The weights file {path} is damaged or truncated ({error}); download it again."
             ) from error
         self.tensors: Mapping[str, TensorInfo] = {
             name: _info(entry, 8 + length) for name, entry in header.items() if name != "__metadata__"
@@ -41,7 +41,7 @@ class SafetensorsFile:
         self._data: np.memmap[Any, np.dtype[np.uint8]] | None = None
 
     def raw(self, name: str) -> NDArray[np.uint8]:
-        """The tensor's bytes, [rows, bytes per row]; a vector has one element per row."""
+        """The tensor's bytes, [rows, bytes per row]; a vector has one element per row, a lone number is one row."""
         info = self.tensors[name]
         try:
             if self._data is None:
@@ -51,7 +51,8 @@ class SafetensorsFile:
                 raise ValueError("it became shorter")
         except (OSError, ValueError) as error:  # an empty file cannot be mapped: a ValueError
             raise ModelError(f"The weights file {self.path} cannot be read any more ({error}).") from error
-        return data.reshape(info.shape[0], -1)
+        rows = info.shape[0] if info.shape else 1
+        return data.reshape(rows, info.nbytes // max(rows, 1))
 
     def close(self) -> None:
         """Let the memory map go; the next read opens it again."""

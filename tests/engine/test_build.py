@@ -63,10 +63,16 @@ def test_a_default_engine_serves(checkpoint: RandomCheckpoint) -> None:
     assert run(engine, [make_request("r", [1, 2, 3], max_tokens=5)]).finish("r") == "length"
 
 
-def test_an_unknown_speculator_is_refused_with_the_known_ones(checkpoint: RandomCheckpoint) -> None:
+def test_an_unknown_speculator_is_refused_with_the_known_ones_before_weights_are_packed(
+    checkpoint: RandomCheckpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pack(*_: object, **__: object) -> None:
+        raise AssertionError("the model was packed")
+
+    monkeypatch.setattr("paceline.engine.build.Decoder", pack)
     message = refusal(checkpoint, speculator="medusa")
     assert "'medusa'" in message
-    assert "auto, suffix, none" in message
+    assert "auto, none, suffix" in message
 
 
 @pytest.mark.parametrize(("name", "modes"), [("none", ("auto", "none")), ("suffix", ("auto", "suffix", "none"))])

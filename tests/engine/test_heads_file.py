@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from equality import VOCAB
 from fakes import RandomCheckpoint
 from tiny_heads import heads_tensors, write_own, write_published
@@ -88,3 +89,9 @@ def test_damaged_heads_are_refused(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-300])
     with pytest.raises(ModelError, match="damaged"):
         read_medusa(DrafterFile(folder), TARGET)
+
+
+def test_a_vocabulary_of_anything_but_whole_numbers_is_refused(tmp_path: Path) -> None:
+    tensors = {**heads_tensors(HIDDEN), "vocabulary": torch.tensor([1.0, 2.5])}
+    with pytest.raises(ModelError, match="must hold whole numbers"):
+        read_medusa(DrafterFile(write_own(tmp_path / "m", "PacelineMedusa", tensors)), TARGET)

@@ -71,6 +71,10 @@ def test_what_does_not_fit_is_refused_with_the_mismatch(tmp_path: Path) -> None:
     message = refusal("crystal-ball", ConfigError)
     assert "'crystal-ball'" in message
     assert "auto, none, suffix" in message
+    for wanted in ("", "suffix,", "~no-such-user-here"):
+        assert "There is no speculator" in refusal(wanted, ConfigError)
+    for wanted in ("auto,suffix", "suffix, none"):
+        assert "stands alone" in refusal(wanted, ConfigError)
     twice = write_own(tmp_path / "m", "PacelineMedusa", heads_tensors(HIDDEN))
     assert "two drafters of the kind 'medusa'" in refusal(f"{twice},{twice}", ConfigError)
 

@@ -18,6 +18,7 @@ from serve_command import WAIT_S, serving
 from service import MODEL_ID, running_server
 from tiny_models import make_folder
 
+from paceline.engine import build
 from paceline.engine.config import EngineConfig
 from paceline.engine.model.sources import DEFAULT_MODEL
 from paceline.kernels.backend import ACTIVATIONS, KV_FORMATS, WEIGHTS
@@ -60,7 +61,6 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
         ("serve --port 70000", "--port"),
         ("serve --kv-memory lots", "'lots' is not a size"),
         ("serve --device gpu", "'gpu' is not one of 'auto', 'cpu', 'cuda'"),
-        ("serve --speculator crystal-ball", "'crystal-ball' is not one of"),
         ("serve --max-batch 0", "--max-batch"),
         ("serve --max-nodes 65", "--max-nodes"),
         ("serve --threads 0", "--threads"),
@@ -126,6 +126,22 @@ def test_a_port_in_use_is_said_before_the_model_is_loaded(capsys: pytest.Capture
         code, _, err = run(capsys, "serve", "./no-such-model.gguf", "--port", port)
     assert code == 1
     assert f"Port {port} on 127.0.0.1 is already in use" in err
+
+
+def test_an_unknown_speculator_ends_serve_before_weights_are_packed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, model: Path, cache: Path
+) -> None:
+    def pack(*_: object, **__: object) -> None:
+        raise AssertionError("the model was packed")
+
+    monkeypatch.setattr(build, "Decoder", pack)
+    line = ["serve", str(model), "--port", "0", "--device", "cpu", "--cache", str(cache)]
+    code, out, err = run(capsys, *line, "--speculator", "crystal-ball")
+    assert (code, out) == (1, "")
+    assert err == (
+        "paceline: There is no speculator 'crystal-ball' for this model; choose auto, none, suffix, one that is "
+        "shipped for the model, or the folder of a drafter or model.\n"
+    )
 
 
 def test_fetch_prints_where_the_model_lies(capsys: pytest.CaptureFixture[str], model: Path, cache: Path) -> None:

@@ -94,7 +94,5 @@ def damaged(data: bytes) -> dict[str, bytes]:
 def test_damaged_files_are_refused(path: Path) -> None:
     for name, data in damaged(path.read_bytes()).items():
         path.write_bytes(data)
-        with pytest.raises(
-            ModelError, match=r"model\.safetensors is damaged or truncated .*download the model again\.$"
-        ):
+        with pytest.raises(ModelError, match=r"model\.safetensors is damaged or truncated .*download it again\.$"):
             raise AssertionError(f"{name}: {SafetensorsFile(path)} was opened")
