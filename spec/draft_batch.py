@@ -87,4 +87,3 @@ def fed(features: NDArray[np.float32], ids: Sequence[int] | None = None) -> Batc
         ),
         features=None if features.shape[1] == 0 else np.ascontiguousarray(features, np.float32),
     )
-
