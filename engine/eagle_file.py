@@ -91,8 +91,9 @@ def _heads(file: DrafterFile, hidden: int) -> tuple[int, int, int]:
     head_dim = file.size("head_dim", hidden // heads)
     if heads % kv_heads or head_dim % 2:
         raise ModelError(
-            f"The drafter's config {file.folder / CONFIG} has {heads} attention heads and {kv_heads} key-value heads of "
-            f"size {head_dim}; the first must be a multiple of the second and the size even, so fetch the drafter again."
+            f"The drafter's config {file.folder / CONFIG} has {heads} attention heads and {kv_heads} key-value heads "
+            f"of size {head_dim}; the first must be a multiple of the second and the size even, so fetch the drafter "
+            "again."
         )
     return heads, kv_heads, head_dim
 

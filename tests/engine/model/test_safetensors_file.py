@@ -42,7 +42,7 @@ def test_names_types_and_shapes(path: Path) -> None:
 
 def test_bytes_are_rows(path: Path) -> None:
     file = SafetensorsFile(path)
-    for name, rows in (("matrix", 3), ("half", 1), ("brain", 2), ("vector", 3), ("bytes", 3)):
+    for name, rows in (("matrix", 3), ("half", 1), ("brain", 2), ("vector", 3), ("bytes", 3), ("number", 1)):
         raw = file.raw(name)
         assert raw.shape[0] == rows
         assert raw.tobytes() == TENSORS[name].contiguous().view(torch.uint8).numpy().tobytes(), name
