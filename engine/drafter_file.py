@@ -69,14 +69,14 @@ class DrafterFile:
         value = self.config.get(name)
         if value is None and default is not None:
             value = default
-        right = not isinstance(value, bool) and isinstance(value, int | float) and value > 0
-        if not right or (kind == "a whole number" and value != int(value)):
+        number = value if isinstance(value, int | float) and not isinstance(value, bool) else 0
+        if not number > 0 or (kind == "a whole number" and number != int(number)):
             says = "does not say" if value is None else f"has {repr(value)[:60]} as"
             raise ModelError(
                 f"The drafter's config {self.folder / CONFIG} {says} {name}, which must be {kind} above 0; fetch the "
                 "drafter again."
             )
-        return cast(float, value)
+        return number
 
     def __contains__(self, name: str) -> bool:
         return name in self._tensors

@@ -20,9 +20,9 @@ from paceline.engine.errors import ModelError
 VALUES = torch.tensor([[0.5, -2.0, 3.0], [1e-3, 0.1, 400.0]])
 
 
-def folder(path: Path, config: str = "{}", **tensors: torch.Tensor) -> Path:
+def folder(path: Path, config: str = "{}", tensors: dict[str, torch.Tensor] | None = None) -> Path:
     (path / "config.json").write_text(config)
-    save_file(tensors, path / "model.safetensors")
+    save_file(tensors or {}, path / "model.safetensors")
     return path
 
 
@@ -94,7 +94,7 @@ def test_floats_of_every_width_are_read_as_float32(tmp_path: Path, dtype: torch.
     }
     tensors["deep"] = VALUES.to(dtype).reshape(1, 2, 3)
     tensors = {name: tensor.clone() for name, tensor in tensors.items()}
-    file = DrafterFile(pickled(tmp_path, tensors) if as_pickle else folder(tmp_path, **tensors))
+    file = DrafterFile(pickled(tmp_path, tensors) if as_pickle else folder(tmp_path, tensors=tensors))
     for name, tensor in tensors.items():
         read = file.floats(name, *tensor.shape)
         assert read.dtype == np.float32
@@ -111,7 +111,7 @@ def test_floats_of_every_width_are_read_as_float32(tmp_path: Path, dtype: torch.
 def test_ids_are_whole_numbers(tmp_path: Path, as_pickle: bool) -> None:
     tensors = {"long": torch.tensor([3, -(2**40)]), "short": torch.tensor([3, -4], dtype=torch.int32)}
     tensors |= {"real": torch.tensor([1.0, 2.0]), "flags": torch.tensor([True, False])}
-    file = DrafterFile(pickled(tmp_path, tensors) if as_pickle else folder(tmp_path, **tensors))
+    file = DrafterFile(pickled(tmp_path, tensors) if as_pickle else folder(tmp_path, tensors=tensors))
     assert file.ids("long", 2).tolist() == [3, -(2**40)]
     assert file.ids("short", 2).tolist() == [3, -4]
     assert file.ids("short", 2).dtype == np.int64
@@ -120,7 +120,7 @@ def test_ids_are_whole_numbers(tmp_path: Path, as_pickle: bool) -> None:
 
 
 def test_tensors_that_are_missing_or_of_another_shape_are_named(tmp_path: Path) -> None:
-    file = DrafterFile(folder(tmp_path, m=VALUES))
+    file = DrafterFile(folder(tmp_path, tensors={"m": VALUES}))
     assert "has the shape [2, 3] where [3, 2] is needed" in refusal(lambda: file.floats("m", 3, 2))
     assert "has the shape [2, 3] where [6] is needed" in refusal(lambda: file.tensor("m", 6))
     for read in (lambda: file.floats("x", 1), lambda: file.tensor("x", 1), lambda: file.shape("x")):
@@ -128,7 +128,7 @@ def test_tensors_that_are_missing_or_of_another_shape_are_named(tmp_path: Path) 
 
 
 def test_a_type_no_drafter_has_is_named(tmp_path: Path) -> None:
-    file = DrafterFile(folder(tmp_path, m=torch.zeros(4, dtype=torch.uint8)))
+    file = DrafterFile(folder(tmp_path, tensors={"m": torch.zeros(4, dtype=torch.uint8)}))
     assert "has the type U8, which no drafter is read from; convert it" in refusal(lambda: file.floats("m", 4))
 
 
@@ -138,7 +138,7 @@ def test_a_type_no_drafter_has_is_named(tmp_path: Path) -> None:
     ids=["empty", "short", "long header", "no header", "cut"],
 )
 def test_damaged_safetensors_are_refused(tmp_path: Path, content: bytes | None) -> None:
-    path = folder(tmp_path, m=VALUES) / "model.safetensors"
+    path = folder(tmp_path, tensors={"m": VALUES}) / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-4] if content is None else content)
     assert "is damaged or truncated" in refusal(lambda: "m" in DrafterFile(tmp_path))
 
@@ -151,7 +151,7 @@ def test_a_folder_without_weights_is_refused_when_they_are_needed(tmp_path: Path
 
 def test_safetensors_are_preferred_to_a_pickle(tmp_path: Path) -> None:
     pickled(tmp_path, {"m": VALUES * 2})
-    assert DrafterFile(folder(tmp_path, m=VALUES)).floats("m", 2, 3)[0, 0] == 0.5
+    assert DrafterFile(folder(tmp_path, tensors={"m": VALUES})).floats("m", 2, 3)[0, 0] == 0.5
 
 
 class Bomb:
