@@ -109,8 +109,10 @@ class Engine:
         failed = list(self.scheduler)
         self.pages.forget_prefixes()
         for seq in failed:
-            self.abort(seq.id)
+            self.scheduler.retire(seq)
         post([Delta(request_id=seq.id, tokens=(), finish="error", error=message) for seq in failed])
+        for seq in failed:
+            self._forget(seq.id)
 
     def cut(self, request_id: str, kept: int) -> None:
         """End a running reply after its first `kept` tokens: what follows is dropped from the cache as well.
@@ -223,13 +225,12 @@ class Engine:
 
     def _verdicts(self, plan: Plan, outcomes: list[Outcome], out: StepOutput) -> list[Verdict]:
         features = [self._runner.host(each) for each in out.features]
-        hidden = self._runner.host(out.hidden) if self._drafters.needs_hidden else None
+        hidden = self._runner.host(out.hidden)
         verdicts = []
         for row, outcome, offset, start in zip(plan.rows, outcomes, out.offsets, out.starts, strict=True):
+            wanted = self._drafters.needs_hidden(row.seq.request.speculation.mode)
+            last = start + outcome.path[-1] - row.known + 1
             path = np.array(outcome.path)
-            last = None
-            if hidden is not None and outcome.tokens:
-                last = hidden[start + outcome.path[-1] - row.known + 1].copy()
             verdicts.append(
                 Verdict(
                     row.seq.id,
@@ -237,8 +238,8 @@ class Engine:
                     outcome.tokens[-1] if outcome.tokens else None,
                     finished=outcome.finish is not None,
                     start=row.start,
-                    features=tuple(each[offset + path] for each in features),
-                    hidden=last,
+                    features=tuple(each[offset + path] for each in features) if wanted else (),
+                    hidden=hidden[last].copy() if wanted and outcome.tokens else None,
                 )
             )
         return verdicts

@@ -21,6 +21,7 @@ from paceline.spec.draft_model import DraftModel, TrimmedModel
 from paceline.spec.drafters import AUTO
 from paceline.spec.eagle import FORM, EagleModel, EagleWeights
 from paceline.spec.eagle_drafter import EagleDrafter
+from paceline.spec.heads import FORM as HEADS_FORM
 from paceline.spec.heads import FinalNorm, Heads, HeadsWeights
 from paceline.spec.hydra import HydraDrafter, HydraModel
 from paceline.spec.medusa import MedusaDrafter, MedusaModel
@@ -132,7 +133,7 @@ class HeadsSpeculator:
         if self.weights.outs is None:
             rows = around.decoder.head
             if self.weights.vocabulary is not None:
-                rows = around.ops.pack(ArrayMatrix(around.head_rows(self.weights.vocabulary)), form=FORM)
+                rows = around.ops.pack(ArrayMatrix(around.head_rows(self.weights.vocabulary)), form=HEADS_FORM)
         return self.make(Heads(self.weights, around.ops, rows), around)
 
 

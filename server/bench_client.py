@@ -151,10 +151,10 @@ class Client:
         try:
             async with asyncio.timeout(self._timeout):
                 await self._stream(body, reply, clock)
+        except aiohttp.ClientError as error:  # first: its own timeouts are TimeoutErrors too
+            reply.error = f"connection failed: {_reason(error)}"
         except TimeoutError:
             reply.error = f"no end of the reply within {self._timeout:g} s"
-        except aiohttp.ClientError as error:
-            reply.error = f"connection failed: {_reason(error)}"
         if reply.error is None and reply.end is None:
             reply.error = "the reply held no choice"
         return reply

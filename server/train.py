@@ -133,7 +133,7 @@ def run_training(options: TrainOptions, path: Path, cache: Path) -> None:
         tokens=options.tokens,
         vocab=options.vocab,
         epochs=options.epochs,
-        minutes=options.minutes,
+        minutes=options.minutes or None,
         seed=options.seed,
         frame=model.frame,
         openings=model.openings,

@@ -48,7 +48,7 @@ def _command(kind: Kind, text: str) -> Callable[..., None]:
             tokens=tokens,
             vocab=vocab,
             epochs=epochs,
-            minutes=minutes or None,
+            minutes=minutes,
             seed=seed,
             threads=threads,
             prompts=prompts,

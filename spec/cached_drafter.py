@@ -62,7 +62,10 @@ class CacheState:
     chain: list[int] = field(default_factory=list)
 
     def mark(self, tokens: Sequence[int], block: int) -> int:
-        """Stands for what the entries of the sequence's block were computed from: all tokens up to its end."""
+        """Stands for what the entries of the sequence's block were computed from: all tokens up to its end.
+
+        Where the last entry reads the token after the block too, that one is left out: it costs a guess at most.
+        """
         for i in range(len(self.chain), block + 1):
             above = self.chain[-1] if self.chain else 0
             self.chain.append(hash((above, *tokens[i * BLOCK_SIZE : (i + 1) * BLOCK_SIZE])))
@@ -148,7 +151,7 @@ class CachedDrafter(TreeDrafter, Generic[State]):
             features=self._features(state, count),
             ids=list(tokens[state.done + self.behind : state.done + self.behind + count]),
             positions=list(range(state.done, state.done + count)),
-            first=min(state.first, state.done),
+            first=min(state.first, state.done // BLOCK_SIZE * BLOCK_SIZE),
             start=state.done,
             blocks=tree.ask.blocks,
         )

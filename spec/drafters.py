@@ -35,10 +35,9 @@ class Drafters:
         """What a request may ask for."""
         return tuple(self._by_mode)
 
-    @property
-    def needs_hidden(self) -> bool:
-        """Whether a drafter reads the model's hidden states."""
-        return any(proposer.needs_hidden for proposer in self._loaded)
+    def needs_hidden(self, mode: str) -> bool:
+        """Whether a drafter of this mode reads the model's hidden states."""
+        return any(proposer.needs_hidden for proposer in self._by_mode[mode])
 
     def drafts(self, mode: str) -> bool:
         """Whether this mode ever guesses."""

@@ -84,5 +84,7 @@ class EagleDrafter(CachedDrafter[_State]):
 
     def observe(self, verdicts: Sequence[Verdict]) -> None:
         for verdict in verdicts:
+            if not verdict.features:  # of a sequence that asks others
+                continue
             state = self._states.setdefault(verdict.seq_id, _State(verdict.start, verdict.start))
             state.add(verdict.start, verdict.features[self._index])

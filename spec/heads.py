@@ -16,9 +16,10 @@ from paceline.kernels.backend import Ops
 from paceline.kernels.linear import Activation, ArrayMatrix, Packed
 from paceline.kernels.rank import Vocabulary
 
-from .eagle import FORM
 from .guess_tree import Floats
 from .proposer import Ask, Verdict
+
+FORM = "q8"  # what weights are packed in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

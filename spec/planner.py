@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from .cost import CostCurve
 from .gain import Gain
@@ -51,6 +51,14 @@ class _Plan:
         return self.tokens / self.ms
 
 
+class _Asked(NamedTuple):
+    """A drafter that costs time, the asks it answers, and the plan without it."""
+
+    drafter: str
+    asking: Sequence[int]
+    before: _Plan
+
+
 class Planner:
     """Sizes the trees of a step together, since they share its cost."""
 
@@ -58,7 +66,7 @@ class Planner:
         self._cost = cost
         self._acceptance = acceptance or Acceptance()
         self._gain = Gain()
-        self._before: dict[str, _Plan] = {}  # drafters asked for the coming step -> the plan without them
+        self._asked: _Asked | None = None  # the drafter asked last for the coming step
 
     def pays(
         self,
@@ -75,18 +83,17 @@ class Planner:
         anyway, the roots included.
         """
         plan = self._plan(asks, guesses, rows)
+        self._learn_gain(asks, plan)
         sequences = [(asks[i].seq_id, plan.expected[i]) for i in asking]
         pays = self._gain.pays(drafter, cost_ms, sequences, plan.rate, plan.ms)
         if pays:
-            self._before[drafter] = plan
+            self._asked = _Asked(drafter, asking, plan)
         return pays
 
     def drafts(self, asks: Sequence[Ask], guesses: Sequence[Guesses], rows: int) -> list[Draft]:
         """Trees that maximise (sequences + accepted guesses) / cost(rows). rows: what the step computes anyway."""
         plan = self._plan(asks, guesses, rows)
-        for drafter, before in self._before.items():
-            self._learn_gain(drafter, asks, before, plan)
-        self._before.clear()
+        self._learn_gain(asks, plan)
         return [
             _draft(ask, mine, picks, _reason(ask, mine, picks))
             for ask, mine, picks in zip(asks, guesses, plan.picks, strict=True)
@@ -137,13 +144,17 @@ class Planner:
             plan.ms = self._cost.cost(rows + best)
         return rows + best
 
-    def _learn_gain(self, drafter: str, asks: Sequence[Ask], before: _Plan, after: _Plan) -> None:
-        """What the drafter added, in tokens, less what its rows could have made at the rate without it."""
-        more = [max(new - old, 0.0) for new, old in zip(after.expected, before.expected, strict=True)]
+    def _learn_gain(self, asks: Sequence[Ask], after: _Plan) -> None:
+        """What the drafter asked last added, in tokens, less what its rows could have made at the rate without it."""
+        asked, self._asked = self._asked, None
+        if asked is None or len(asked.before.expected) != len(asks):  # of a step that broke
+            return
+        before = asked.before
+        more = {i: max(after.expected[i] - before.expected[i], 0.0) for i in asked.asking}
         net = after.tokens - before.rate * after.ms
-        share = max(net, 0.0) / sum(more) if any(more) else 0.0
-        for ask, without, gained in zip(asks, before.expected, more, strict=True):
-            self._gain.observe(drafter, ask.seq_id, without, gained * share)
+        share = max(net, 0.0) / sum(more.values()) if any(more.values()) else 0.0
+        for i, gained in more.items():
+            self._gain.observe(asked.drafter, asks[i].seq_id, before.expected[i], gained * share)
 
     def observe_step(self, rows: int, ms: float) -> None:
         """A step with this many rows took so long."""

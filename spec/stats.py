@@ -110,8 +110,8 @@ class Acceptance:
 
 
 def label(votes: Iterable[Vote]) -> str:
-    """The drafters behind a guess, as in "draft+suffix"."""
-    return "+".join(vote.source for vote in votes)
+    """The drafters behind a guess, as in "draft+suffix", whoever was asked first."""
+    return "+".join(sorted(vote.source for vote in votes))
 
 
 def _cell(depth: int, vote: Vote) -> _Cell:

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 from rich.console import Console
 from service import MODEL_ID, LiveServer, live_server, running_service, wait_until, wait_until_idle
 
+from paceline.engine.engine import Post
 from paceline.server.address import AddressError
 from paceline.server.chat_client import ChatError, ConnectionLostError, Conversation, ReplyFigures, chat
 from paceline.server.context import Settings
@@ -52,7 +54,7 @@ def test_a_reply_streams_and_is_measured(server: LiveServer) -> None:
 
 def test_cancelling_ends_the_reply_once_and_frees_the_engine(server: LiveServer, service: Service) -> None:
     pieces: list[str] = []
-    with Conversation(server.url, max_tokens=1500) as talk:
+    with Conversation(server.url, temperature=0.0, max_tokens=1500) as talk:  # greedy: it goes round without an end
         figures = talk.say("count", pieces.append, lambda: len(pieces) >= 3)
         assert figures.status == "cancelled"
         assert figures.tokens < 1500
@@ -148,13 +150,22 @@ def test_a_slash_is_a_command_and_two_are_text(
     assert capsys.readouterr().err.startswith("paceline: There is no command /quit; ")
 
 
-def test_ctrl_c_stops_the_reply_and_ctrl_d_ends_at_a_terminal(server: LiveServer, service: Service) -> None:
+def test_ctrl_c_stops_the_reply_and_ctrl_d_ends_at_a_terminal(
+    server: LiveServer, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The whole program at a pseudo-terminal, with the keys a person presses."""
+    step = service.loop.engine.step
+
+    def slow(post: Post) -> None:  # the reply must not be over before the key is pressed
+        time.sleep(0.05)
+        step(post)
+
+    monkeypatch.setattr(service.loop.engine, "step", slow)
     ours, theirs = pty.openpty()
     script = Path(sys.executable).with_name("paceline")
     environment = {**os.environ, "TERM": "dumb"}
     process = subprocess.Popen(
-        [script, "chat", server.url, "--temperature", "1"], stdin=theirs, stdout=theirs, stderr=theirs,
+        [script, "chat", server.url, "--temperature", "0"], stdin=theirs, stdout=theirs, stderr=theirs,
         start_new_session=True, env=environment,
     )  # fmt: skip
     os.close(theirs)
