@@ -1,8 +1,8 @@
 """Drafters on Spec-Bench, by category: `python spec.py --help`.
 
 One stream. Every way of speculating has a server of its own, so that none finds the prompts of another in its cache;
-all are up, one works at a time, and prompts go to each in turn, so that a change of the machine's pace meets
-all. Ratios are to plain decoding of the same prompts in the same run; above 1 speculation is ahead.
+all are up, one works at a time, and prompts go to each in turn, so that a change of the machine's pace meets all.
+Ratios are to plain decoding of the same prompts in the same run; above 1 speculation is ahead.
 """
 
 from __future__ import annotations
@@ -133,8 +133,11 @@ def middle(pairs: Sequence[tuple[float | None, float | None]]) -> float | str:
 
 def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Bars of the TPOT gain by category, a picture for each temperature."""
-    import matplotlib
-
+    try:
+        import matplotlib
+    except ImportError:
+        notices().print("No picture was drawn: this Python has no matplotlib; install it for one.", markup=False)
+        return
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
