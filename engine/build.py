@@ -13,6 +13,7 @@ from paceline.kernels.backend import Ops
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.spec.cost import CostCurve
 from paceline.spec.drafters import Drafters
+from paceline.spec.guard import Guard
 from paceline.spec.heads import FinalNorm
 from paceline.spec.planner import Planner
 from paceline.spec.proposer import Proposer
@@ -88,13 +89,15 @@ def build_engine(
     *,
     proposers: Sequence[Proposer] | None = None,
     cost: CostCurve | None = None,
+    guard: Guard | None = None,
     cache: Path | None = None,
 ) -> Engine:
     """Load the weights, allocate the cache, measure what steps cost.
 
-    proposers: drafters to use instead of the one `config.speculator` names. cost: a curve to start from instead of
-    measuring one now. cache: folder in which packed weights wait for the next start. Raises ModelError for a checkpoint
-    that cannot be loaded; ConfigError, before weights are packed, for options that do not fit the machine or the model.
+    proposers: drafters to use instead of those `config.speculator` names. cost: a curve to start from instead of
+    measuring one now. guard: what decides whether to draft at all. cache: folder in which packed weights wait for the
+    next start. Raises ModelError for a checkpoint that cannot be loaded; ConfigError, before weights are packed, for
+    options that do not fit the machine or the model.
     """
     model = checkpoint.config
     wanted = config.context_length or model.context_length
@@ -152,6 +155,7 @@ def build_engine(
         acceptor=Acceptor(ops, context_length),
         drafters=drafters,
         planner=Planner(cost),
+        guard=guard or Guard(),
         context_length=context_length,
         vocab_size=model.vocab_size,
     )

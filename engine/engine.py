@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from paceline.spec.drafters import Drafters
+from paceline.spec.guard import Guard
 from paceline.spec.merge import Guesses
 from paceline.spec.planner import Draft, Planner
 from paceline.spec.proposer import Ask, Verdict
@@ -40,6 +41,7 @@ class Engine:
         acceptor: Acceptor,
         drafters: Drafters,
         planner: Planner,
+        guard: Guard,
         context_length: int,
         vocab_size: int,
     ) -> None:
@@ -52,6 +54,7 @@ class Engine:
         self._acceptor = acceptor
         self._drafters = drafters
         self._planner = planner
+        self._guard = guard
 
     @property
     def speculators(self) -> tuple[str, ...]:
@@ -129,7 +132,9 @@ class Engine:
         plan = self.scheduler.schedule()
         if not plan.rows:
             return
-        drafts = self._draft(plan)
+        guessing = [i for i, row in enumerate(plan.rows) if row.guesses > 0]
+        drafting = self._guard.drafts(len(guessing))
+        drafts = self._draft(plan, guessing if drafting else [])
         trees = [draft.tree for draft in drafts]
         before = time.perf_counter()
         out = self._runner.forward(plan, trees)
@@ -142,13 +147,15 @@ class Engine:
         step_ms = (time.perf_counter() - start) * 1e3
         post(self._deltas(plan, drafts, outcomes, step_ms))  # the reader has its text; drafts come next step
         self._observe(plan, drafts, outcomes, out, forward_ms)
-        self.telemetry.step_ms += (time.perf_counter() - start) * 1e3
+        step_ms = (time.perf_counter() - start) * 1e3
+        if guessing and all(row.seq.is_decoding or row.known == 1 for row in plan.rows):
+            self._guard.observe(len(guessing), drafting, sum(len(each.tokens) for each in outcomes), step_ms)
+        self.telemetry.step_ms += step_ms
         self.telemetry.forward_ms += forward_ms
 
-    def _draft(self, plan: Plan) -> list[Draft]:
-        """A chain of known tokens for every row; for those with room for guesses, a tree below the last of them."""
+    def _draft(self, plan: Plan, guessing: list[int]) -> list[Draft]:
+        """A chain of known tokens for every row; for those of `guessing` a tree of guesses below the last of them."""
         drafts = [self._known_chain(row) for row in plan.rows]
-        guessing = [i for i, row in enumerate(plan.rows) if row.guesses > 0]
         if guessing:
             asks = [_ask(plan.rows[i]) for i in guessing]
             modes = [plan.rows[i].seq.request.speculation.mode for i in guessing]
@@ -168,8 +175,9 @@ class Engine:
         speculation = seq.request.speculation
         if not seq.is_decoding:
             return Draft(tree, "prefill")
-        allowed = speculation.max_nodes > 1 and self._drafters.drafts(speculation.mode)
-        return Draft(tree, "no room" if allowed else "off")
+        if speculation.max_nodes == 1 or not self._drafters.drafts(speculation.mode):
+            return Draft(tree, "off")
+        return Draft(tree, "not worth it" if row.guesses else "no room")
 
     def _commit(self, plan: Plan, outcomes: list[Outcome]) -> list[Move]:
         """Accepted tokens become part of their sequences; returns the slots to copy."""

@@ -22,6 +22,7 @@ from paceline.engine.model.weights import ModelWeights, expected_tensors, load_w
 from paceline.engine.request import Delta, Request, SamplingParams, Speculation
 from paceline.kernels.backend import Options, load
 from paceline.spec.cost import CostCurve
+from paceline.spec.guard import Guard
 from paceline.spec.proposer import Ask, Proposal, Proposer, Verdict
 from paceline.spec.tree import MAX_NODES
 
@@ -158,6 +159,13 @@ class Scripted:
         pass
 
 
+class AlwaysDrafting(Guard):
+    """How fast the machine of a test is must not decide what it tests."""
+
+    def drafts(self, sequences: int) -> bool:
+        return True
+
+
 def tiny_engine(
     checkpoint: RandomCheckpoint,
     proposers: Sequence[Proposer] | None = (),
@@ -176,7 +184,7 @@ def tiny_engine(
     if blocks is not None:
         ops = load(config.backend, Options(threads=1, kv=config.kv_format))
         config = replace(config, kv_memory=blocks * ops.block_bytes(cache_shape(c)))
-    return build_engine(checkpoint, config, proposers=proposers, cost=CostCurve(cost))
+    return build_engine(checkpoint, config, proposers=proposers, cost=CostCurve(cost), guard=AlwaysDrafting())
 
 
 class Replies:
