@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-_FIRST = 32  # steps before plain decoding is tried for the first time
+_FIRST = 12  # steps before plain decoding is tried for the first time
 _PERIOD = 256  # steps after which the other way is tried again
 _TRIAL = 8  # steps that takes
 _DECAY = 0.97  # per observation: some thirty steps count
