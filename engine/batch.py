@@ -34,18 +34,16 @@ def build_batch(plan: Plan, trees: Seq[TokenTree]) -> Batch:
         if row.samples:
             sampled += range(starts[-1] + row.known - 1, starts[-1] + n)
         starts.append(starts[-1] + n)
-    tables = [row.seq.blocks for row in plan.rows]
-    widest = max(map(len, tables))
     return Batch(
         ids=np.array(ids, np.int64),
         positions=np.array(positions, np.int64),
         slots=np.array(slots, np.int64),
         sampled=np.array(sampled, np.int64),
-        layout=Layout(
-            row_starts=np.array(starts, np.int32),
-            context_lens=np.array([row.seq.num_computed for row in plan.rows], np.int32),
-            block_tables=np.array([table + [0] * (widest - len(table)) for table in tables], np.int32),
-            causal=np.array([tree.is_chain for tree in trees]),
-            ancestors=np.array(ancestors, np.uint64).view(np.int64),
+        layout=Layout.of(
+            starts,
+            [row.seq.num_computed for row in plan.rows],
+            [row.seq.blocks for row in plan.rows],
+            [tree.is_chain for tree in trees],
+            ancestors,
         ),
     )

@@ -10,6 +10,7 @@ from zlib import crc32
 
 from paceline.kernels import backend
 from paceline.kernels.backend import Ops
+from paceline.kernels.linear import float_rows
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.spec.cost import CostCurve
 from paceline.spec.drafters import Drafters
@@ -29,7 +30,7 @@ from .page_table import PageTable, blocks_for
 from .request import Request
 from .runner import Runner
 from .scheduler import Scheduler
-from .speculators import Ready, Speculator, Surroundings, Target, find_speculators, head_rows
+from .speculators import Ready, Speculator, Surroundings, Target, find_speculators
 
 _log = logging.getLogger(__name__)
 
@@ -127,7 +128,7 @@ def build_engine(
                 Surroundings(
                     ops=ops,
                     decoder=decoder,
-                    head_rows=partial(head_rows, weights),
+                    head_rows=partial(float_rows, weights.lm_head),
                     norm=FinalNorm(weights.norm, model.rms_norm_eps),
                     blocks=blocks + spare,
                     context_length=context_length,

@@ -15,8 +15,6 @@ from .drafter_file import CONFIG, DrafterFile
 from .errors import ModelError
 from .model.config import ModelConfig
 
-ARCHITECTURE = "LlamaForCausalLMEagle3"
-
 
 def read_eagle(file: DrafterFile, target: ModelConfig) -> EagleWeights:
     """Raises ModelError where the drafter does not fit the target."""

@@ -21,8 +21,6 @@ from .drafter_file import DrafterFile
 from .errors import ModelError
 from .model.config import ModelConfig
 
-MEDUSA = "PacelineMedusa"
-HYDRA = "PacelineHydra"
 PUBLISHED = "medusa_num_heads"  # a published config names no architecture of its own, but this
 
 _PREFIXES = ("", "medusa_head.")  # the second where heads were saved as a part of their model

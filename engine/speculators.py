@@ -15,14 +15,15 @@ from numpy.typing import NDArray
 
 from paceline.kernels.backend import BackendError, Ops
 from paceline.kernels.kv_cache import CacheShape
-from paceline.kernels.linear import ArrayMatrix, Packed, float_pieces
+from paceline.kernels.linear import ArrayMatrix, Packed
 from paceline.spec import pretrained
 from paceline.spec.draft_model import DraftModel, TrimmedModel
 from paceline.spec.drafters import AUTO
+from paceline.spec.eagle import ARCHITECTURE as EAGLE
 from paceline.spec.eagle import FORM, EagleModel, EagleWeights
 from paceline.spec.eagle_drafter import EagleDrafter
 from paceline.spec.heads import FORM as HEADS_FORM
-from paceline.spec.heads import FinalNorm, Heads, HeadsWeights
+from paceline.spec.heads import HYDRA, MEDUSA, FinalNorm, Heads, HeadsWeights
 from paceline.spec.hydra import HydraDrafter, HydraModel
 from paceline.spec.medusa import MedusaDrafter, MedusaModel
 from paceline.spec.nothing import Nothing
@@ -31,10 +32,9 @@ from paceline.spec.suffix import Suffix
 
 from .draft_checkpoint import draft_form, open_draft
 from .drafter_file import DrafterFile
-from .eagle_file import ARCHITECTURE as EAGLE
 from .eagle_file import read_eagle
 from .errors import ConfigError, ModelError
-from .heads_file import HYDRA, MEDUSA, PUBLISHED, read_hydra, read_medusa
+from .heads_file import PUBLISHED, read_hydra, read_medusa
 from .model.assets import TextAssets
 from .model.checkpoint import Checkpoint
 from .model.config import FAMILIES, ModelConfig, RopeConfig
@@ -44,7 +44,6 @@ from .model.weights import ModelWeights
 _log = logging.getLogger(__name__)
 
 FREE: Mapping[str, Callable[[], Proposer]] = {Suffix.name: Suffix}
-_PIECE = 4096  # rows of the head read at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,14 +266,3 @@ def _check(shape: CacheShape, path: Path, ops: Ops) -> None:
 def model_fingerprint(weights: ModelWeights) -> int:
     """The same for every file of one model, however its matrices are stored: vectors keep their values."""
     return zlib.crc32(np.ascontiguousarray(weights.norm, np.float32).tobytes())
-
-
-def head_rows(weights: ModelWeights, ids: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Rows `ids`, ascending, of the head."""
-    rows = np.empty((len(ids), weights.lm_head.shape[1]), np.float32)
-    first = 0
-    for piece in float_pieces(weights.lm_head, _PIECE):
-        begin, end = np.searchsorted(ids, (first, first + len(piece)))
-        rows[begin:end] = piece[ids[begin:end] - first]
-        first += len(piece)
-    return rows

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paceline.kernels.batch import Batch
-from paceline.kernels.linear import ArrayMatrix, Matrix, float_pieces
+from paceline.kernels.linear import ArrayMatrix, float_rows
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.kernels.tree_attention import Layout
 from paceline.spec.training.target import LastLayer, Target
@@ -25,7 +25,6 @@ from .speculators import model_fingerprint
 Floats = NDArray[np.float32]
 
 _ROWS = 256  # of a pass
-_PIECE = 4096  # rows of a matrix read at once
 
 
 class DecoderTeacher:
@@ -44,7 +43,7 @@ class DecoderTeacher:
         checkpoint.close()
         blocks = blocks_for(length)
         self._cache = self._ops.allocate(cache_shape(model), blocks)
-        self._table = np.arange(blocks, dtype=np.int32)[None]
+        self._table = np.arange(blocks, dtype=np.int32)
 
     def hidden(self, tokens: Sequence[int]) -> Floats:
         """tokens [n] -> [n, T, H]."""
@@ -54,13 +53,7 @@ class DecoderTeacher:
         pieces = []
         for start in range(0, len(ids), _ROWS):
             rows = np.arange(start, min(start + _ROWS, len(ids)))
-            layout = Layout(
-                row_starts=np.array([0, len(rows)], np.int32),
-                context_lens=np.array([start], np.int32),
-                block_tables=self._table,
-                causal=np.ones(1, np.bool_),
-                ancestors=np.zeros(len(rows), np.int64),
-            )
+            layout = Layout.chain(len(rows), self._table, start)
             batch = Batch(ids[rows], rows, rows, np.array([len(rows) - 1]), layout)
             _, _, *features = self._decoder.forward(batch, self._cache)
             pieces.append(np.stack([self._ops.host(feature) for feature in features], axis=1, dtype=np.float32))
@@ -71,12 +64,12 @@ def target_of(checkpoint: Checkpoint) -> Target:
     """The weights a trainer starts from and learns against, as arrays."""
     config, weights = checkpoint.config, checkpoint.load()
     last = weights.layers[-1]
-    q, k, v = np.split(_array(last.qkv), [config.q_rows, config.q_rows + config.kv_rows])
-    gate, up = np.split(_array(last.gate_up), 2)
-    embed = _array(weights.embed)
+    q, k, v = np.split(float_rows(last.qkv), [config.q_rows, config.q_rows + config.kv_rows])
+    gate, up = np.split(float_rows(last.gate_up), 2)
+    embed = float_rows(weights.embed)
     target = Target(
         embed=embed,
-        head=embed if weights.lm_head is weights.embed else _array(weights.lm_head),
+        head=embed if weights.lm_head is weights.embed else float_rows(weights.lm_head),
         norm=weights.norm,
         eps=config.rms_norm_eps,
         heads=config.num_heads,
@@ -90,22 +83,13 @@ def target_of(checkpoint: Checkpoint) -> Target:
             q=q,
             k=k,
             v=v,
-            out=_array(last.out),
+            out=float_rows(last.out),
             gate=gate,
             up=up,
-            down=_array(last.down),
+            down=float_rows(last.down),
             attn_norm=last.attn_norm,
             ffn_norm=last.ffn_norm,
         ),
     )
     checkpoint.close()
     return target
-
-
-def _array(matrix: Matrix) -> Floats:
-    rows = np.empty(matrix.shape, np.float32)
-    first = 0
-    for piece in float_pieces(matrix, _PIECE):
-        rows[first : first + len(piece)] = piece
-        first += len(piece)
-    return rows

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paceline.engine.drafter_file import DrafterFile
-from paceline.engine.eagle_file import ARCHITECTURE as EAGLE
 from paceline.engine.eagle_file import read_eagle
 from paceline.engine.errors import ConfigError, ModelError
+from paceline.spec.eagle import ARCHITECTURE as EAGLE
+from paceline.spec.heads import HYDRA, MEDUSA
 from paceline.spec.training.corpus import write_answers
-from paceline.spec.training.dialogues import write
+from paceline.spec.training.dialogues import text_seed, write
 from paceline.spec.training.export import load_weights
-from paceline.spec.training.heads import HYDRA, MEDUSA
 from paceline.spec.training.run import EXAM_DEPTH, Kind, make_student, measure, taps_of
 from paceline.spec.training.student import Student
 from paceline.spec.training.target import Target
@@ -44,7 +44,7 @@ def run_eval(drafter: Path, path: Path, cache: Path, prompts: Path, threads: int
     with expected_errors(), progress_bars() as progress:
         texts = write_answers(
             [
-                write(subject.frame, subject.recipe, ((),), seed * 1_000_003 + index, given, turns, more=False)
+                write(subject.frame, subject.recipe, ((),), text_seed(seed, index), given, turns, more=False)
                 for index, (given, turns) in enumerate(asked)
             ],
             subject.writer(),

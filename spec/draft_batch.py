@@ -51,20 +51,18 @@ def batch_of(rows: Sequence[Rows], sampled: Sequence[int]) -> Batch:
         ancestors += each.ancestors or [0] * length
         starts.append(starts[-1] + length)
         wanted += range(starts[-1] - count, starts[-1])
-    tables = [each.blocks[each.first // BLOCK_SIZE :] for each in rows]
-    widest = max(map(len, tables))
     features = [each.features for each in rows if each.features is not None]
     return Batch(
         ids=np.array(ids, np.int64),
         positions=np.array(positions, np.int64),
         slots=np.array(slots, np.int64),
         sampled=np.array(wanted, np.int64),
-        layout=Layout(
-            row_starts=np.array(starts, np.int32),
-            context_lens=np.array([each.start - each.first for each in rows], np.int32),
-            block_tables=np.array([[*table, *[0] * (widest - len(table))] for table in tables], np.int32),
-            causal=np.array([each.ancestors is None for each in rows]),
-            ancestors=np.array(ancestors, np.uint64).view(np.int64),
+        layout=Layout.of(
+            starts,
+            [each.start - each.first for each in rows],
+            [each.blocks[each.first // BLOCK_SIZE :] for each in rows],
+            [each.ancestors is None for each in rows],
+            ancestors,
         ),
         features=features[0] if len(features) == 1 else np.concatenate(features) if features else None,
     )
@@ -78,12 +76,6 @@ def fed(features: NDArray[np.float32], ids: Sequence[int] | None = None) -> Batc
         positions=rows,
         slots=rows,
         sampled=rows,
-        layout=Layout(
-            row_starts=np.array([0, len(rows)], np.int32),
-            context_lens=np.zeros(1, np.int32),
-            block_tables=np.arange(-(-len(rows) // BLOCK_SIZE), dtype=np.int32)[None],
-            causal=np.ones(1, np.bool_),
-            ancestors=np.zeros(len(rows), np.int64),
-        ),
+        layout=Layout.chain(len(rows), np.arange(-(-len(rows) // BLOCK_SIZE), dtype=np.int32)),
         features=None if features.shape[1] == 0 else np.ascontiguousarray(features, np.float32),
     )

@@ -19,6 +19,7 @@ from paceline.kernels.rank import Vocabulary
 from .guess_tree import Floats
 from .proposer import Ask, Verdict
 
+MEDUSA, HYDRA = "PacelineMedusa", "PacelineHydra"  # what our own configs call them
 FORM = "q8"  # what weights are packed in
 
 

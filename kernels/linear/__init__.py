@@ -13,6 +13,8 @@ from .. import bfloat16
 
 Floats = NDArray[np.float32]
 
+_PIECE = 4096  # rows read at once
+
 
 class Stored(Protocol):
     """One tensor as a checkpoint holds it: rows of a matrix, perhaps quantised."""
@@ -57,6 +59,18 @@ def float_pieces(matrix: Matrix, rows: int) -> Iterator[Floats]:
             piece = scratch[: part.shape[0] - first]
             part.read(first, piece)
             yield piece
+
+
+def float_rows(matrix: Matrix, ids: NDArray[np.int64] | None = None) -> Floats:
+    """Rows `ids`, ascending, of the matrix, or all of them, in an array of their own."""
+    wanted = np.arange(matrix.shape[0]) if ids is None else ids
+    rows = np.empty((len(wanted), matrix.shape[1]), np.float32)
+    first = 0
+    for piece in float_pieces(matrix, _PIECE):
+        begin, end = np.searchsorted(wanted, (first, first + len(piece)))
+        rows[begin:end] = piece[wanted[begin:end] - first]
+        first += len(piece)
+    return rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ itself and its ancestors, given as one 64-bit word (bit i set: node i is an ance
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -33,6 +34,36 @@ class Layout:
     block_tables: NDArray[np.int32]  # [S, B], padded with 0
     causal: NDArray[np.bool_]  # [S], True: a chain
     ancestors: NDArray[np.int64]  # [R], read as 64 bits, ignored where causal
+
+    @classmethod
+    def of(
+        cls,
+        row_starts: Sequence[int],
+        context_lens: Sequence[int],
+        tables: Sequence[Sequence[int]],
+        causal: Sequence[bool],
+        ancestors: Sequence[int],
+    ) -> Layout:
+        """From lists; block tables are padded to the longest, ancestors are unsigned words."""
+        widest = max(map(len, tables))
+        return cls(
+            row_starts=np.array(row_starts, np.int32),
+            context_lens=np.array(context_lens, np.int32),
+            block_tables=np.array([[*table, *[0] * (widest - len(table))] for table in tables], np.int32),
+            causal=np.array(causal, np.bool_),
+            ancestors=np.array(ancestors, np.uint64).view(np.int64),
+        )
+
+    @classmethod
+    def chain(cls, rows: int, table: NDArray[np.int32], context: int = 0) -> Layout:
+        """One sequence of `rows` new rows after `context` committed slots; table: [B]."""
+        return cls(
+            row_starts=np.array([0, rows], np.int32),
+            context_lens=np.array([context], np.int32),
+            block_tables=table[None],
+            causal=np.ones(1, np.bool_),
+            ancestors=np.zeros(rows, np.int64),
+        )
 
 
 class Prepare(Protocol):

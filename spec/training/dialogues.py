@@ -127,6 +127,11 @@ def write(
     return Dialogue(tuple(tokens[: recipe.length]), tuple(answers)) if answers else None
 
 
+def text_seed(seed: int, index: int) -> int:
+    """Of text `index` of a run: those of runs with neighbouring seeds are told apart."""
+    return seed * 1_000_003 + index
+
+
 def dialogues(
     frame: Frame, recipe: Recipe, openings: Sequence[Tokens], seed: int, prompts: Sequence[Tokens] = ()
 ) -> Callable[[int], Writing]:
@@ -134,6 +139,6 @@ def dialogues(
 
     def make(index: int) -> Writing:
         given = prompts[index] if index < len(prompts) else ()
-        return write(frame, recipe, openings, seed * 1_000_003 + index, given)
+        return write(frame, recipe, openings, text_seed(seed, index), given)
 
     return make

@@ -12,11 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..eagle import ARCHITECTURE
 from .eagle import EagleLayer, LayerShape
 from .student import Examples
 from .target import Target
-
-_ARCHITECTURE = "LlamaForCausalLMEagle3"
 
 
 class EagleStudent:
@@ -81,7 +80,7 @@ class EagleStudent:
     def config(self) -> Mapping[str, object]:
         shape = self.module.shape
         return {
-            "architectures": [_ARCHITECTURE],
+            "architectures": [ARCHITECTURE],
             "model_type": "llama",
             "hidden_size": shape.hidden,
             "target_hidden_size": shape.hidden,

@@ -10,11 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..heads import HYDRA, MEDUSA
 from .student import Examples
 from .target import Target
-
-MEDUSA = "PacelineMedusa"
-HYDRA = "PacelineHydra"
 
 
 class _Block(nn.Module):

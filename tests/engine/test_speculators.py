@@ -13,8 +13,9 @@ from fakes import RandomCheckpoint
 from tiny_heads import heads_tensors, write_eagle, write_own, write_published
 
 from paceline.engine.errors import ConfigError, ModelError
-from paceline.engine.speculators import Target, find_speculators, head_rows, model_fingerprint
+from paceline.engine.speculators import Target, find_speculators, model_fingerprint
 from paceline.kernels.backend import load
+from paceline.kernels.linear import float_rows
 from paceline.spec import pretrained
 
 CHECKPOINT = RandomCheckpoint(VOCAB, head_dim=16)
@@ -96,6 +97,6 @@ def test_auto_takes_what_is_shipped_for_this_model_and_leaves_out_what_does_not_
 
 
 def test_rows_of_the_head_are_the_targets() -> None:
-    whole = head_rows(WEIGHTS, np.arange(VOCAB))
+    whole = float_rows(WEIGHTS.lm_head, np.arange(VOCAB))
     ids = np.array([0, 7, 8, VOCAB - 1])
-    assert np.array_equal(head_rows(WEIGHTS, ids), whole[ids])
+    assert np.array_equal(float_rows(WEIGHTS.lm_head, ids), whole[ids])

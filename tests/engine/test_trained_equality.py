@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from backends import ops_or_skip
 from equality import SAMPLINGS, VOCAB, Oracle, Record, assert_equal, plain_replies, requests_for
 from fakes import RandomCheckpoint, Replies, run, tiny_engine
 from tiny_heads import heads_tensors, write_eagle, write_own, write_published
 from tiny_models import make_folder
 
 from paceline.engine.request import Request
-from paceline.kernels.backend import BackendError, Options, load
 
 BACKENDS: dict[str, dict[str, Any]] = {
     "reference": {"backend": "reference"},
@@ -41,10 +41,7 @@ def folders(checkpoint: RandomCheckpoint, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="module", params=BACKENDS)
 def options(request: pytest.FixtureRequest) -> dict[str, Any]:
-    try:
-        load(request.param, Options(threads=1))
-    except BackendError as error:
-        pytest.skip(str(error))
+    ops_or_skip(request.param)
     return BACKENDS[request.param]
 
 

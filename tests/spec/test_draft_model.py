@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from backends import ops_or_skip
 from equality import SAMPLINGS, VOCAB, plain_replies, requests_for
 from fakes import RandomCheckpoint, make_request, run, tiny_engine
 from model_drafters import CountedModel, Watched, draft_model
 
 from paceline.engine.request import Request
-from paceline.kernels.backend import BackendError, Options, load
 from paceline.spec.cached_drafter import CachedModel
 from paceline.spec.draft_model import TrimmedModel
 
@@ -23,10 +23,7 @@ BACKENDS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(params=BACKENDS)
 def options(request: pytest.FixtureRequest) -> dict[str, Any]:
-    try:
-        load(request.param, Options(threads=1))
-    except BackendError as error:
-        pytest.skip(str(error))
+    ops_or_skip(request.param)
     return BACKENDS[request.param]
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from backends import ops_or_skip
 from tiny_heads import heads_tensors, plain_logits
 
-from paceline.kernels.backend import BackendError, Ops, Options, load
+from paceline.kernels.backend import Ops
 from paceline.kernels.linear import ArrayMatrix
 from paceline.kernels.sample.reference import gumbel
 from paceline.spec.heads import Block, FinalNorm, Heads, HeadsWeights
@@ -20,10 +21,7 @@ ROWS, TABLE = np.random.default_rng(1).normal(size=(2, VOCAB, HIDDEN)).astype(np
 
 @pytest.fixture(params=["reference", "native"])
 def ops(request: pytest.FixtureRequest) -> Ops:
-    try:
-        return load(request.param, Options(threads=1))
-    except BackendError as error:
-        pytest.skip(str(error))
+    return ops_or_skip(request.param)
 
 
 def weights_of() -> HeadsWeights:

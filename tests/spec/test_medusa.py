@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from backends import ops_or_skip
 from numpy.typing import NDArray
 from tiny_heads import heads_tensors, plain_logits
 
-from paceline.kernels.backend import BackendError, Ops, Options, load
+from paceline.kernels.backend import Ops
 from paceline.kernels.linear import ArrayMatrix
 from paceline.kernels.sample import Draw
 from paceline.kernels.sample.reference import gumbel
@@ -25,10 +26,7 @@ ROWS = np.random.default_rng(1).normal(size=(VOCAB, HIDDEN)).astype(np.float32) 
 
 @pytest.fixture(params=["reference", "native"])
 def ops(request: pytest.FixtureRequest) -> Ops:
-    try:
-        return load(request.param, Options(threads=1))
-    except BackendError as error:
-        pytest.skip(str(error))
+    return ops_or_skip(request.param)
 
 
 def weights_of(layers: int = 1, vocabulary: NDArray[np.int64] | None = None, own: bool = False) -> HeadsWeights:
