@@ -227,3 +227,13 @@ def make_request(
 ) -> Request:
     params = SamplingParams(max_tokens=max_tokens, seed=seed, **{"temperature": 0.0, **sampling})  # type: ignore[arg-type]
     return Request(id=request_id, prompt=tuple(prompt), sampling=params, speculation=Speculation(mode=mode))
+
+
+def finish(engine: Engine, *requests: Request) -> Replies:
+    return run(engine, requests)
+
+
+def assert_idle(engine: Engine) -> None:
+    engine.check()
+    stats = engine.stats()
+    assert (stats.running, stats.waiting, stats.blocks_held, engine.has_work) == (0, 0, 0, False)
