@@ -6,8 +6,12 @@ from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
+from numpy.typing import NDArray
+
 from paceline.kernels.backend import Ops
 from paceline.spec.accept import walk
+from paceline.spec.proposer import Verdict
 from paceline.spec.tree import TokenTree
 
 from .request import Finish, TokenLogprob
@@ -57,6 +61,33 @@ class Acceptor:
                 )
             )
         return outcomes
+
+    def verdicts(self, plan: Plan, outcomes: Seq[Outcome], out: StepOutput, reads: Seq[bool]) -> list[Verdict]:
+        """What drafters learn. reads: of each row of the plan, whether one of its drafters reads hidden states."""
+        features, hidden = [], None
+        if any(reads):  # nobody else waits for values to come from the device
+            features, hidden = [self._ops.host(each) for each in out.features], self._ops.host(out.hidden)
+        verdicts = []
+        rows = zip(plan.rows, outcomes, out.offsets, out.starts, reads, strict=True)
+        for row, outcome, offset, start, wanted in rows:
+            mine: tuple[NDArray[np.float32], ...] = ()
+            last = None
+            if wanted:
+                mine = tuple(each[offset + np.array(outcome.path)] for each in features)
+                if hidden is not None and outcome.tokens:
+                    last = hidden[start + outcome.path[-1] - row.known + 1].copy()
+            verdicts.append(
+                Verdict(
+                    row.seq.id,
+                    outcome.path,
+                    outcome.tokens[-1] if outcome.tokens else None,
+                    finished=outcome.finish is not None,
+                    start=row.start,
+                    features=mine,
+                    hidden=last,
+                )
+            )
+        return verdicts
 
     def _is_last(self, seq: Sequence, token: int, count: int) -> bool:
         return seq.ending(token, count, self._context_length) is not None

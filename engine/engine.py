@@ -5,13 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-import numpy as np
-
 from paceline.spec.drafters import Drafters
 from paceline.spec.guard import Guard
 from paceline.spec.merge import Guesses
 from paceline.spec.planner import Draft, Planner
-from paceline.spec.proposer import Ask, Verdict
+from paceline.spec.proposer import Ask
 from paceline.spec.stats import label
 from paceline.spec.tree import TokenTree
 
@@ -224,33 +222,13 @@ class Engine:
                     telemetry.prompt_tokens += len(row.seq.request.prompt)
                     telemetry.prefix_hit_tokens += row.seq.cached_tokens or 0
         self._planner.observe_step(sum(len(draft.tree) for draft in drafts), forward_ms)
-        self._drafters.observe(self._verdicts(plan, outcomes, out))
+        reads = [self._drafters.needs_hidden(row.seq.request.speculation.mode) for row in plan.rows]
+        self._drafters.observe(self._acceptor.verdicts(plan, outcomes, out, reads))
         for row, outcome in zip(plan.rows, outcomes, strict=True):
             if outcome.finish is not None:
                 self._forget(row.seq.id)
         telemetry.steps += 1
         telemetry.progress()
-
-    def _verdicts(self, plan: Plan, outcomes: list[Outcome], out: StepOutput) -> list[Verdict]:
-        features = [self._runner.host(each) for each in out.features]
-        hidden = self._runner.host(out.hidden)
-        verdicts = []
-        for row, outcome, offset, start in zip(plan.rows, outcomes, out.offsets, out.starts, strict=True):
-            wanted = self._drafters.needs_hidden(row.seq.request.speculation.mode)
-            last = start + outcome.path[-1] - row.known + 1
-            path = np.array(outcome.path)
-            verdicts.append(
-                Verdict(
-                    row.seq.id,
-                    outcome.path,
-                    outcome.tokens[-1] if outcome.tokens else None,
-                    finished=outcome.finish is not None,
-                    start=row.start,
-                    features=tuple(each[offset + path] for each in features) if wanted else (),
-                    hidden=hidden[last].copy() if wanted and outcome.tokens else None,
-                )
-            )
-        return verdicts
 
     def stats(self) -> EngineStats:
         """A snapshot; safe to take from another thread, each figure for itself."""

@@ -7,7 +7,6 @@ from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from paceline.kernels.backend import Ops
 from paceline.kernels.batch import Batch
@@ -57,10 +56,6 @@ class Runner:
             sampled += len(tree) - row.known + 1 if row.samples else 0
             total += len(tree)
         return StepOutput(logits, hidden, tuple(starts), tuple(offsets), tuple(features))
-
-    def host(self, activation: Activation) -> NDArray[np.float32]:
-        """Values of a pass, to read before the next one."""
-        return self._ops.host(activation)
 
     def move(self, moves: Seq[Move]) -> None:
         """Copy accepted entries that stand off the line, all layers at once."""

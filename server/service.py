@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from paceline.engine.build import build_engine
 from paceline.engine.config import EngineConfig
@@ -23,6 +23,8 @@ from .parameters import Limits
 from .stream import Streams
 from .template_guard import strings
 from .tokenizer import Tokenizer
+
+T = TypeVar("T")
 
 DEFAULT_MODEL_ALIAS = "default"  # what a client may write instead of the served id
 _INLINE_CHARS = 2_000  # longer prompts are templated and tokenised off the event loop: 1 µs or so a character
@@ -108,13 +110,7 @@ class Service:
         Raises RequestError when the template refuses the messages or no room is left for one token of reply
         (code `context_length_exceeded`).
         """
-        size = sum(map(len, strings(messages)))
-        if size <= _INLINE_CHARS:
-            ids = self._encode(messages)
-        elif size <= _LONG_CHARS:
-            ids = await asyncio.to_thread(self._encode, messages)
-        else:
-            ids = await asyncio.get_running_loop().run_in_executor(self._long_prompts, self._encode, messages)
+        ids = await self._tokens(sum(map(len, strings(messages))), self._encode, messages)
         if len(ids) >= self.context_length:
             raise self._too_long(f"{len(ids)} tokens")
         return tuple(ids)
@@ -122,11 +118,16 @@ class Service:
     async def prediction(self, text: str) -> tuple[int, ...]:
         """Token ids of a predicted output, as much of its beginning as could ever be generated."""
         text = text[: self.max_chars]
-        if len(text) <= _INLINE_CHARS:
-            ids = self.tokenizer.encode(text)
-        else:
-            ids = await asyncio.get_running_loop().run_in_executor(self._long_prompts, self.tokenizer.encode, text)
+        ids = await self._tokens(len(text), self.tokenizer.encode, text)
         return tuple(ids[: self.context_length])
+
+    async def _tokens(self, chars: int, encode: Callable[[T], list[int]], what: T) -> list[int]:
+        """encode(what), where so many characters do not hold up the event loop."""
+        if chars <= _INLINE_CHARS:
+            return encode(what)
+        if chars <= _LONG_CHARS:
+            return await asyncio.to_thread(encode, what)
+        return await asyncio.get_running_loop().run_in_executor(self._long_prompts, encode, what)
 
     @property
     def short_context(self) -> str | None:
