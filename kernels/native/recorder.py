@@ -21,7 +21,7 @@ from .packing import PackedWeight
 Forward = Callable[[Batch, Any], Any]
 # Activations are rounded to 8 bits by groups of 32, and to 16 where a group holds a value above this many times the
 # root mean square of its row.
-OUTLIER = {"mixed": 4.0, "int8": float("inf"), "int16": 0.0}
+OUTLIER = {"mixed": 5.0, "int8": float("inf"), "int16": 0.0}
 
 
 class Value:

@@ -163,7 +163,7 @@ def has_outlier(x: Floats, activations: str = "mixed") -> NDArray[np.bool_]:
         mean_square = (x * x).sum(-1, keepdims=True) / np.float32(x.shape[1])
         border = np.float32(OUTLIER[activations]) ** 2 * mean_square
         square = largest * largest
-        assert not (np.isfinite(border) & (abs(square - border) < 1e-3 * border)).any()
+        assert not (np.isfinite(border) & (abs(square - border) < 2e-5 * border)).any()
         return square > border
 
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "activations.h"
+#include "pool.h"
 #include "simd.h"
 #include "weights.h"
 
@@ -247,21 +248,21 @@ inline void finish(const Weight& w, bool gate, const Epilogue& epilogue, int64_t
   }
 }
 
-// Blocks [begin, end) of `rows` rows.
+// This thread's part of the product of `rows` rows; `work` holds the weight's blocks.
 //
 // A few rows meet each block together, so that it is read once: up to about kFew, memory is the slower side. With more,
 // products are: a tile of rows stays in the first-level cache while it meets block after block, and the blocks it meets
 // stay in the second-level cache until the last tile has met them.
 inline void linear_blocks(const Weight& w, const Activations& x, int64_t rows, bool gate, const Epilogue& epilogue,
-                          int64_t begin, int64_t end) {
+                          SharedWork& work, int thread) {
   const int64_t together = rows <= kFew ? rows : kRowTile;
-  const int64_t step = rows <= kFew ? 1 : std::max<int64_t>(1, kWeightsAtOnce / w.stride);
+  const int64_t most = rows <= kFew ? 1 : std::max<int64_t>(1, kWeightsAtOnce / w.stride);
   with_format(w.format, [&](auto format) {
     BlockResult results[kFew / kRowTile];
-    for (int64_t first = begin; first < end; first += step) {
+    for (auto blocks = work.take(thread, most); !blocks.none(); blocks = work.take(thread, most)) {
       for (int64_t r = 0; r < rows; r += together) {
         const int64_t count = std::min(together, rows - r);
-        for (int64_t block = first; block < std::min(first + step, end); ++block) {
+        for (int64_t block = blocks.begin; block < blocks.end; ++block) {
           multiply(format, w.block(block), x, r, count, results);
           for (int64_t tile = 0; tile < count; tile += kRowTile)
             finish(w, gate, epilogue, block, r + tile, std::min<int64_t>(count - tile, kRowTile),

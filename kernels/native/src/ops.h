@@ -53,6 +53,8 @@ class Op {
   virtual void begin(Pass&) {}  // on the caller's thread, before the pass starts: the place to grow memory
   // What this thread will read first, asked for while the op before it ends: the memory never waits for a barrier.
   virtual void ask(const Pass&, int) const noexcept {}
+  // What it will need that lies apart, line by line, asked for before the op before it begins.
+  virtual void foresee(const Pass&, int) const noexcept {}
   virtual void run(Pass& pass, int thread) noexcept = 0;
 };
 
@@ -112,6 +114,7 @@ class LinearOp : public Op {
 
   void begin(Pass& pass) override {
     const int64_t rows = pass.rows(pass.values[in_]);
+    work_.reset(weight_->blocks(), pass.pool.threads());
     if (alone(rows)) {
       for (auto& scratch : pass.scratch) scratch.activations.reserve(kRowTile, weight_->inputs);
     } else {
@@ -133,10 +136,9 @@ class LinearOp : public Op {
     for (int64_t tile = mine.begin; tile < mine.end; ++tile)
       prepare(pass, x, tile * kRowTile, std::min((tile + 1) * int64_t{kRowTile}, rows));
     if (!alone(rows)) pass.pool.barrier();
-    const Share blocks(weight_->blocks(), thread, threads);
     const Epilogue epilogue{pass.data(out_), residual_ < 0 ? nullptr : pass.data(residual_), pass.values[out_].width,
                             silu_};
-    linear_blocks(*weight_, x, rows, gate_, epilogue, blocks.begin, blocks.end);
+    linear_blocks(*weight_, x, rows, gate_, epilogue, work_, thread);
   }
 
  private:
@@ -161,6 +163,7 @@ class LinearOp : public Op {
   std::shared_ptr<Weight> weight_;
   std::optional<NormParameters> norm_;
   Precision precision_;
+  SharedWork work_;  // blocks of the weight
 };
 
 struct Rotation {
@@ -175,31 +178,57 @@ class RopeStoreOp : public Op {
       : qkv_(qkv), layer_(layer), cache_(std::move(cache)), rotation_(std::move(rotation)),
         q_norm_(std::move(q_norm)), k_norm_(std::move(k_norm)) {}
 
-  // Threads share heads, as they shared the columns of the projection: most of what a thread reads it wrote itself.
+  // A key's channels lie in as many cache lines: no two steps write to the same ones, so all would have to be waited for.
+  void foresee(const Pass& pass, int thread) const noexcept override {
+    const Batch& b = pass.batch();
+    if (b.rows > kFew) return;  // whole tiles of keys: their lines serve many rows
+    const size_t value_bytes = cache_->head_dim * cache_->element_bytes();
+    const Heads heads(*this, pass, thread);
+    int64_t last = -1;
+    for (int64_t r = 0; r < b.rows; ++r) {
+      const int64_t block = b.slots[r] / kPage, at = b.slots[r] % kPage;
+      for (int64_t h = heads.keys.begin; block != last && h < heads.keys.end; ++h)
+        for (size_t line = 0; line < cache_->side_bytes(); line += 64) prefetch_to_write(cache_->keys(layer_, block, h) + line);
+      for (int64_t h = heads.values.begin; h < heads.values.end; ++h)
+        for (size_t line = 0; line < value_bytes; line += 64)
+          prefetch_to_write(cache_->values(layer_, block, h) + at * value_bytes + line);
+      last = block;
+    }
+  }
+
   void run(Pass& pass, int thread) noexcept override {
     const Batch& b = pass.batch();
     const int d_size = cache_->head_dim, half = d_size / 2, width = pass.values[qkv_].width;
-    const int heads = width / d_size, queries = heads - 2 * cache_->heads;
+    const int queries = width / d_size - 2 * cache_->heads;
     const float query_scale = 1.0f / std::sqrt(static_cast<float>(d_size));
-    const Share share(heads, thread, pass.pool.threads());
-    for (int64_t h = share.begin; h < share.end; ++h) {
-      const int key_head = static_cast<int>(h) - queries, value_head = key_head - cache_->heads;
-      const auto& norm = key_head < 0 ? q_norm_ : k_norm_;
-      for (int64_t r = 0; r < b.rows; ++r) {
-        float* x = pass.data(qkv_) + r * width + h * d_size;
-        if (value_head >= 0) {
-          cache_->store_value(layer_, b.slots[r], value_head, x);
-          continue;
-        }
-        const float* cos = rotation_->cos.data() + b.positions[r] * half;
-        const float* sin = rotation_->sin.data() + b.positions[r] * half;
-        rotate(x, cos, sin, half, norm ? &*norm : nullptr, key_head < 0 ? query_scale : 1.0f);
-        if (key_head >= 0) cache_->store_key(layer_, b.slots[r], key_head, x);
+    const auto norm_of = [](const auto& norm) { return norm ? &*norm : nullptr; };
+    const Heads heads(*this, pass, thread);
+    for (int64_t r = 0; r < b.rows; ++r) {
+      float* const row = pass.data(qkv_) + r * width;
+      const float* cos = rotation_->cos.data() + b.positions[r] * half;
+      const float* sin = rotation_->sin.data() + b.positions[r] * half;
+      for (int64_t h = heads.queries.begin; h < heads.queries.end; ++h)
+        rotate(row + h * d_size, cos, sin, half, norm_of(q_norm_), query_scale);
+      for (int64_t h = heads.keys.begin; h < heads.keys.end; ++h) {
+        float* const key = row + (queries + h) * d_size;
+        rotate(key, cos, sin, half, norm_of(k_norm_), 1.0f);
+        cache_->store_key(layer_, b.slots[r], h, key);
       }
+      for (int64_t h = heads.values.begin; h < heads.values.end; ++h)
+        cache_->store_value(layer_, b.slots[r], h, row + (queries + cache_->heads + h) * d_size);
     }
   }
 
  private:
+  // The heads of a thread. Keys and values are shared out from opposite ends, so that an odd number of heads is even.
+  struct Heads {
+    Share queries, keys, values;
+    Heads(const RopeStoreOp& op, const Pass& pass, int thread)
+        : Heads(pass.values[op.qkv_].width / op.cache_->head_dim, op.cache_->heads, thread, pass.pool.threads()) {}
+    Heads(int all, int keys, int thread, int threads)
+        : queries(all - 2 * keys, thread, threads), keys(keys, thread, threads), values(keys, threads - 1 - thread, threads) {}
+  };
+
   static void rotate(float* x, const float* cos, const float* sin, int half, const NormParameters* norm, float scale) {
     if (norm) {
       const float factor = inverse_rms(x, 2 * half, norm->eps);

@@ -3,11 +3,13 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -122,6 +124,58 @@ class Pool {
 struct Share {
   int64_t begin, end;
   Share(int64_t total, int t, int n) : begin(total * t / n), end(total * (t + 1) / n) {}
+};
+
+// Units of work that threads share as they go: each takes its own share from the front, and who is done with it takes
+// from the back of another's. Cores are seldom equally fast, and on a virtual machine one may stand still for a while.
+class SharedWork {
+ public:
+  struct Units {
+    int64_t begin, end;
+    bool none() const { return begin >= end; }
+  };
+
+  // Before a pass. total: below 2^32.
+  void reset(int64_t total, int threads) {
+    if (threads != threads_) {
+      parts_ = std::make_unique<Part[]>(threads);
+      threads_ = threads;
+    }
+    for (int t = 0; t < threads; ++t) {
+      const Share share(total, t, threads);
+      parts_[t].left.store(packed(share.begin, share.end), std::memory_order_relaxed);
+    }
+  }
+
+  // The next units for this thread, at most `most` of them and no more than half of what is left, so that there is
+  // something to help with; none when all are taken.
+  Units take(int thread, int64_t most) {
+    for (int i = 0; i < threads_; ++i) {
+      const int owner = (thread + i) % threads_;
+      auto& left = parts_[owner].left;
+      uint64_t now = left.load(std::memory_order_relaxed);
+      while (true) {
+        const int64_t begin = static_cast<int64_t>(now >> 32), end = static_cast<int64_t>(now & 0xffffffffu);
+        if (begin >= end) break;
+        const int64_t count = std::min(most, (end - begin + 1) / 2);
+        const Units mine = owner == thread ? Units{begin, begin + count} : Units{end - count, end};
+        const uint64_t rest = owner == thread ? packed(mine.end, end) : packed(begin, mine.begin);
+        if (left.compare_exchange_weak(now, rest, std::memory_order_relaxed)) return mine;
+      }
+    }
+    return {0, 0};
+  }
+
+ private:
+  struct alignas(64) Part {
+    std::atomic<uint64_t> left{0};  // begin in the upper half, end in the lower
+  };
+  static uint64_t packed(int64_t begin, int64_t end) {
+    return static_cast<uint64_t>(begin) << 32 | static_cast<uint64_t>(end);
+  }
+
+  int threads_ = 0;
+  std::unique_ptr<Part[]> parts_;
 };
 
 }  // namespace paceline

@@ -61,6 +61,7 @@ class Program {
       for (size_t op = begin; op < end; ++op) ops_[op]->begin(pass_);
       pool_->run([&](int thread) {
         for (size_t op = begin; op < end; ++op) {
+          if (op + 1 < end) ops_[op + 1]->foresee(pass_, thread);
           ops_[op]->run(pass_, thread);
           if (op + 1 == end) break;
           ops_[op + 1]->ask(pass_, thread);

@@ -114,6 +114,8 @@ inline __m256i dot4_signed(__m256i acc, __m256i w, __m256i s) {
 }
 inline I dot_signed(I acc, B w, Quad x) { return {dot4_signed(acc.a, w.a, x), dot4_signed(acc.b, w.b, x)}; }
 inline void prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0); }
+// The line is going to be written: other cores give it up now and not at the first store. A no-op where it is unknown.
+inline void prefetch_to_write(const void* p) { asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(p))); }
 inline void pause() { _mm_pause(); }
 
 }  // namespace paceline

@@ -73,6 +73,8 @@ inline I start_signed(int32_t sum_x) { return _mm512_set1_epi32(-128 * sum_x); }
 inline B shift_signed(B w) { return _mm512_xor_si512(w, _mm512_set1_epi8(static_cast<char>(0x80))); }
 inline I dot_signed(I acc, B w, Quad x) { return _mm512_dpbusd_epi32(acc, w, x); }
 inline void prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0); }
+// The line is going to be written: other cores give it up now and not at the first store. A no-op where it is unknown.
+inline void prefetch_to_write(const void* p) { asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(p))); }
 inline void pause() { _mm_pause(); }
 
 }  // namespace paceline

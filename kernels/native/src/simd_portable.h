@@ -117,6 +117,7 @@ inline I start_nibbles(int32_t) { return lanes<I>([](int) { return 0; }); }
 inline I start_signed(int32_t) { return start_nibbles(0); }
 inline B shift_signed(const B& w) { return w; }
 inline void prefetch(const void* p) { __builtin_prefetch(p); }
+inline void prefetch_to_write(const void* p) { __builtin_prefetch(p, 1); }
 inline void pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
