@@ -244,9 +244,9 @@ def test_a_chain_that_is_always_right_is_counted_at_its_depths(checkpoint: Rando
 
 def test_the_cost_curve_learns_from_every_step(checkpoint: RandomCheckpoint) -> None:
     engine = tiny_engine(checkpoint, cost={1: 1e6, 100_000: 1e6})
-    before = engine._planner._cost.cost(1)
+    before = engine._planner._cost.pace
     finish(engine, make_request("r", PROMPT, max_tokens=10))
-    assert engine._planner._cost.cost(1) < before
+    assert engine._planner._cost.pace < before
 
 
 # The distribution
