@@ -39,8 +39,8 @@ _DEFAULT_DEVICE_SHARE = 0.6  # of the memory left before the weights are loaded
 # Rows of a pass -> how often it is timed. Between 16 and 64 rows time is linear, within 1 %; a pass of 64 takes as long
 # as twelve of one row (75 ms on two cores), which evens out by itself what disturbs it.
 _MEASURED = {1: 2, 2: 2, 4: 2, 8: 2, 16: 2, 64: 1}
-# The same for passes behind _KEYS keys: with a row more keys cost differently than with a sequence more.
-_MEASURED_BEHIND = {1: 2, 8: 2}
+# Those timed again behind so many keys, which cost something for each row and something for all rows of a sequence.
+_BEHIND_KEYS = (1, 8)
 _KEYS = 512
 # A prefill chunk beside running streams may stretch their step to this many times its cost without the chunk.
 _STRETCH = 2.0
@@ -180,11 +180,14 @@ def prefill_limit(cost: StepCost, streams: Work, planned: Work, context: int, mo
 
 def _measured_cost(runner: Runner, most: int) -> StepCost:
     """most: rows that the cache and the model's context hold."""
-    points = {rows: runner.measure(rows, times) for rows, times in _MEASURED.items() if rows <= most}
-    keys = min(_KEYS, (most - max(_MEASURED_BEHIND)) // BLOCK_SIZE * BLOCK_SIZE)
-    if keys <= 0:  # so few that they do not matter
-        return StepCost(points)
-    return StepCost.measured(points, keys, {rows: runner.measure(rows, times, keys) for rows, times in _MEASURED_BEHIND.items()})
+    keys = min(_KEYS, (most - max(_BEHIND_KEYS)) // BLOCK_SIZE * BLOCK_SIZE)
+    points, behind = {}, {}
+    for rows, times in _MEASURED.items():
+        if rows <= most:
+            points[rows] = runner.measure(rows, times)
+        if rows in _BEHIND_KEYS and keys > 0:  # right after, at the same pace
+            behind[rows] = runner.measure(rows, times, keys)
+    return StepCost.measured(points, keys, behind) if behind else StepCost(points)
 
 
 def _size_cache(config: EngineConfig, device_free: int | None, block_bytes: int, wanted: int) -> tuple[int, int]:

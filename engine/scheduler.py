@@ -62,8 +62,7 @@ class Scheduler:
 
     max_batch: sequences that run at once. step_budget: rows of one step. prefill_limit(streams, planned, context,
     most): how many rows of a prompt, behind `context` computed ones, may join a step that computes `planned`, so that
-    running streams, which compute `streams` of it, do not stall. guess_limit(request): most guesses per step the request
-    allows.
+    running streams, which compute `streams` of it, do not stall. guess_limit(request): most guesses per step it allows.
     """
 
     def __init__(

@@ -18,7 +18,8 @@ from typing import NamedTuple
 _FOLLOW = 0.15  # of what the pace is off by, each step corrects
 _HICCUP = 0.2  # a step further off than this counts as so far off (of the logarithm)
 _STEP = 0.04  # of what two neighbours disagree by, each moves its part of the shape
-_LEAST_KEY = 1e-5  # of a step of one row, that a key costs at the least: what is nothing cannot be corrected
+_KEYS = 10.0  # times as far for keys, whose two figures serve all row counts: short contexts hold the curve in place
+_LEAST_KEY = 3e-5  # of a step of one row, that a key is taken to cost at the least at first: nothing cannot be scaled
 
 
 class Work(NamedTuple):
@@ -156,8 +157,8 @@ class StepCost:
         shape = self._shape(work)
         rows, read, seen = self._curve.cost(work.rows), self._read_ms * work.read, self._seen_ms * work.seen
         self._curve.scale(work.rows, exp(by * rows / shape))
-        self._read_ms *= exp(by * read / shape)
-        self._seen_ms *= exp(by * seen / shape)
+        self._read_ms *= exp(_KEYS * by * read / shape)
+        self._seen_ms *= exp(_KEYS * by * seen / shape)
 
 
 def _clipped(off: float) -> float:
