@@ -225,7 +225,8 @@ class Engine:
                 if row.seq.output_count == len(outcome.tokens):
                     telemetry.prompt_tokens += len(row.seq.request.prompt)
                     telemetry.prefix_hit_tokens += row.seq.cached_tokens or 0
-        self._planner.observe_step(work, forward_ms)
+        if any(draft.reason != "prefill" for draft in drafts):  # what a lone prompt takes decides nothing
+            self._planner.observe_step(work, forward_ms)
         reads = [self._drafters.needs_hidden(row.seq.request.speculation.mode) for row in plan.rows]
         self._drafters.observe(self._acceptor.verdicts(plan, outcomes, out, reads))
         for row, outcome in zip(plan.rows, outcomes, strict=True):

@@ -48,11 +48,6 @@ class CostCurve:
         self._observed = [points[rows] for rows in self._rows]
         self._ms = self._straightened()
 
-    @property
-    def most_rows(self) -> int:
-        """The last point."""
-        return self._rows[-1]
-
     def _straightened(self) -> list[float]:
         # A view, so that a point lifted by a hiccup below it comes down again with it.
         return list(accumulate(self._observed, max))
@@ -134,13 +129,12 @@ class StepCost:
         return low
 
     def observe(self, work: Work, ms: float) -> None:
-        """A step took so long. One with more rows than were measured, which is a lone prompt's, teaches nothing."""
-        before, self._before = self._before, None
-        if work.rows > self._curve.most_rows or ms <= 0:
+        """A step took so long."""
+        if ms <= 0:
             return
+        if self._before is not None:
+            self._compare(self._before, (work, ms))
         self._before = work, ms
-        if before is not None:
-            self._compare(before, self._before)
         self.pace *= exp(_FOLLOW * _clipped(log(ms / self.ms(work))))
         self._by_rows.clear()
 

@@ -187,14 +187,6 @@ def test_steps_of_one_kind_say_nothing_about_the_shape() -> None:
     assert shape(cost, *USUAL) == pytest.approx(before)
 
 
-def test_a_lone_prompt_teaches_nothing() -> None:
-    cost = StepCost(REAL, READ_MS, SEEN_MS)
-    before = cost.ms(USUAL[0])
-    for _ in range(50):
-        cost.observe(Work(0).beside(0, 512), 50.0)
-    assert cost.ms(USUAL[0]) == before
-
-
 # Rows of a prompt that fit
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from itertools import product
+from math import sin
 
 import pytest
 from hypothesis import given, settings
@@ -149,6 +150,17 @@ def test_bump_of_the_curve_is_looked_past() -> None:
     assert count_planned(bump, chain(*[0.9] * 10)) == 7
 
 
+def test_behind_many_keys_fewer_guesses_are_worth_a_row() -> None:
+    """A row costs 0.1 of a plain step, and as much again for 1000 keys it looks at."""
+    planner = Planner(StepCost({1: 1.0, 101: 11.0}, seen_ms=1e-4))
+    counts = []
+    for keys in (10, 1000, 4000):
+        ask = Ask("s", range(keys), 1, MAX_NODES - 1)
+        (draft,) = planner.drafts([ask], [merge([chain(*[0.8] * 12)])], Work(0).beside(keys - 1, 1))
+        counts.append(len(draft.picks))
+    assert counts[0] > counts[1] > counts[2] > 0
+
+
 def test_sequences_share_the_step_by_likelihood() -> None:
     stairs = StepCost({1: 3.0, 5: 3.0, 6: 100.0})
     first, second = drafts(Planner(stairs), [chain(0.9, 0.9, 0.9), chain(0.2, 0.9)])
@@ -227,15 +239,19 @@ def test_only_guesses_put_to_the_test_are_learned_from() -> None:
 def test_a_drafter_that_is_always_wrong_costs_next_to_nothing_after_twenty_steps(
     per_row: float, confidence: str
 ) -> None:
-    """Time of 400 steps after the first 20 against plain ones, each row `per_row` of a plain step."""
-    cost = StepCost({1: 1.0, 101: 1.0 + 100 * per_row})
-    planner, chance = Planner(cost), random.Random(3)
+    """Time of 400 steps after the first 20 against plain ones, each row `per_row` of a plain step, on a machine whose
+    pace wanders.
+    """
+    points = {1: 1.0, 101: 1.0 + 100 * per_row}
+    cost, planner, chance = StepCost(points), Planner(StepCost(points)), random.Random(3)
     spent = 0.0
     for step in range(420):
         estimates = [0.9 if confidence == "high" else chance.uniform(0.05, 1.0) for _ in range(15)]
         (draft,) = drafts(planner, [chain(*estimates)])
-        spent += cost.ms(Work(len(draft.tree))) if step >= 20 else 0.0
+        ms = cost.ms(Work(len(draft.tree)))
+        spent += ms if step >= 20 else 0.0
         planner.observe(draft, (99,))
+        planner.observe_step(Work(len(draft.tree)), ms * (1.2 + 0.3 * sin(step / 30)) * chance.gauss(1, 0.05))
     assert spent <= 400 * 1.02
 
 
