@@ -132,7 +132,7 @@ class StepCost:
         """A step took so long."""
         if ms <= 0:
             return
-        if self._before is not None:
+        if self._before is not None and self._before[0] != work:
             self._compare(self._before, (work, ms))
         self._before = work, ms
         self.pace *= exp(_FOLLOW * _clipped(log(ms / self.ms(work))))
@@ -142,9 +142,8 @@ class StepCost:
         """Two steps at one pace: where the shape has them in another proportion, it gives way on both sides."""
         off = [log(ms / self._shape(work)) for work, ms in (before, now)]
         by = _STEP * _clipped(off[1] - off[0])
-        if before[0] != now[0]:
-            self._correct(before[0], -by)
-            self._correct(now[0], by)
+        self._correct(before[0], -by)
+        self._correct(now[0], by)
 
     def _correct(self, work: Work, by: float) -> None:
         """Each part of what the work costs takes its share of the blame. by: of the logarithm."""
