@@ -12,7 +12,7 @@ from paceline.kernels import backend
 from paceline.kernels.backend import Ops
 from paceline.kernels.linear import float_rows
 from paceline.kernels.paging import BLOCK_SIZE
-from paceline.spec.cost import CostCurve
+from paceline.spec.cost import StepCost, Work
 from paceline.spec.drafters import Drafters
 from paceline.spec.guard import Guard
 from paceline.spec.heads import FinalNorm
@@ -39,6 +39,9 @@ _DEFAULT_DEVICE_SHARE = 0.6  # of the memory left before the weights are loaded
 # Rows of a pass -> how often it is timed. Between 16 and 64 rows time is linear, within 1 %; a pass of 64 takes as long
 # as twelve of one row (75 ms on two cores), which evens out by itself what disturbs it.
 _MEASURED = {1: 2, 2: 2, 4: 2, 8: 2, 16: 2, 64: 1}
+# Those timed again behind so many keys, which cost something for each row and something for all rows of a sequence.
+_BEHIND_KEYS = (1, 8)
+_KEYS = 512
 # A prefill chunk beside running streams may stretch their step to this many times its cost without the chunk.
 _STRETCH = 2.0
 
@@ -89,14 +92,14 @@ def build_engine(
     config: EngineConfig,
     *,
     proposers: Sequence[Proposer] | None = None,
-    cost: CostCurve | None = None,
+    cost: StepCost | None = None,
     guard: Guard | None = None,
     cache: Path | None = None,
 ) -> Engine:
     """Load the weights, allocate the cache, measure what steps cost.
 
-    proposers: drafters to use instead of those `config.speculator` names. cost: a curve to start from instead of
-    measuring one now. guard: what decides whether to draft at all. cache: folder in which packed weights wait for the
+    proposers: drafters to use instead of those `config.speculator` names. cost: what to start from instead of
+    measuring now. guard: what decides whether to draft at all. cache: folder in which packed weights wait for the
     next start. Raises ModelError for a checkpoint that cannot be loaded; ConfigError, before weights are packed, for
     options that do not fit the machine or the model.
     """
@@ -120,8 +123,7 @@ def build_engine(
     ops.finish()
     runner = Runner(decoder, ops.allocate(shape, blocks + spare), ops)
     if cost is None:
-        most = min(blocks * BLOCK_SIZE, wanted)
-        cost = CostCurve({rows: runner.measure(rows, times) for rows, times in _MEASURED.items() if rows <= most})
+        cost = _measured_cost(runner, min(blocks * BLOCK_SIZE, wanted))
     drafters = Drafters(
         [
             speculator.build(
@@ -133,7 +135,7 @@ def build_engine(
                     blocks=blocks + spare,
                     context_length=context_length,
                     index=list(taps).index(speculator) if speculator in taps else -1,
-                    token_ms=lambda: cost.cost(1),
+                    token_ms=lambda: cost.ms(Work(1)),
                 )
             )
             for speculator in speculators
@@ -148,7 +150,7 @@ def build_engine(
             step_budget=config.step_budget,
             queue_limit=config.queue_limit,
             context_length=context_length,
-            prefill_limit=lambda decoding, budget: prefill_limit(cost, decoding, budget),
+            prefill_limit=partial(prefill_limit, cost),
             guess_limit=lambda request: guess_limit(drafters, config.max_nodes, request),
         ),
         pages=pages,
@@ -169,12 +171,23 @@ def guess_limit(drafters: Drafters, max_nodes: int, request: Request) -> int:
     return min(max_nodes, request.speculation.max_nodes) - 1
 
 
-def prefill_limit(cost: CostCurve, decoding: int, budget: int) -> int:
-    """Prefill rows that may join `decoding` running rows without stretching the step beyond what streams bear.
-
-    At least one: a prompt makes progress in every step, whatever the curve says.
+def prefill_limit(cost: StepCost, streams: Work, planned: Work, context: int, most: int) -> int:
+    """Rows of a prompt, up to `most` behind `context` computed ones, that may join a step of `planned` without
+    stretching it beyond what the running streams in it bear.
     """
-    return max(1, cost.rows_within(_STRETCH * cost.cost(decoding), decoding + budget) - decoding)
+    return cost.rows_within(_STRETCH * cost.ms(streams), planned, context, most)
+
+
+def _measured_cost(runner: Runner, most: int) -> StepCost:
+    """most: rows that the cache and the model's context hold."""
+    keys = min(_KEYS, (most - max(_BEHIND_KEYS)) // BLOCK_SIZE * BLOCK_SIZE)
+    points, behind = {}, {}
+    for rows, times in _MEASURED.items():
+        if rows <= most:
+            points[rows] = runner.measure(rows, times)
+        if rows in _BEHIND_KEYS and keys > 0:  # right after, at the same pace
+            behind[rows] = runner.measure(rows, times, keys)
+    return StepCost.measured(points, keys, behind) if behind else StepCost(points)
 
 
 def _size_cache(config: EngineConfig, device_free: int | None, block_bytes: int, wanted: int) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 
+from paceline.spec.cost import Work
 from paceline.spec.drafters import Drafters
 from paceline.spec.guard import Guard
 from paceline.spec.merge import Guesses
@@ -157,12 +158,13 @@ class Engine:
         if guessing:
             asks = [_ask(plan.rows[i]) for i in guessing]
             modes = [plan.rows[i].seq.request.speculation.mode for i in guessing]
+            known = plan.work
 
             def pays(drafter: str, cost_ms: float, asking: Sequence[int], guesses: Sequence[Guesses]) -> bool:
-                return self._planner.pays(drafter, cost_ms, asking, asks, guesses, plan.known)
+                return self._planner.pays(drafter, cost_ms, asking, asks, guesses, known)
 
             guesses = self._drafters.propose(asks, modes, pays)
-            for i, draft in zip(guessing, self._planner.drafts(asks, guesses, plan.known), strict=True):
+            for i, draft in zip(guessing, self._planner.drafts(asks, guesses, known), strict=True):
                 drafts[i] = draft
         return drafts
 
@@ -211,7 +213,9 @@ class Engine:
         self, plan: Plan, drafts: list[Draft], outcomes: list[Outcome], out: StepOutput, forward_ms: float
     ) -> None:
         telemetry = self.telemetry
+        work = Work(0)
         for row, draft, outcome in zip(plan.rows, drafts, outcomes, strict=True):
+            work = work.beside(row.start, len(draft.tree))
             self._planner.observe(draft, outcome.tokens)
             for node, guess in enumerate(draft.picks, start=1):
                 telemetry.count_guess(draft.guesses.depths[guess], node in outcome.path)
@@ -221,7 +225,8 @@ class Engine:
                 if row.seq.output_count == len(outcome.tokens):
                     telemetry.prompt_tokens += len(row.seq.request.prompt)
                     telemetry.prefix_hit_tokens += row.seq.cached_tokens or 0
-        self._planner.observe_step(sum(len(draft.tree) for draft in drafts), forward_ms)
+        if any(draft.reason != "prefill" for draft in drafts):  # what a lone prompt takes decides nothing
+            self._planner.observe_step(work, forward_ms)
         reads = [self._drafters.needs_hidden(row.seq.request.speculation.mode) for row in plan.rows]
         self._drafters.observe(self._acceptor.verdicts(plan, outcomes, out, reads))
         for row, outcome in zip(plan.rows, outcomes, strict=True):

@@ -7,6 +7,8 @@ from bisect import insort
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from paceline.spec.cost import Work
+
 from .errors import OverloadedError, RequestError
 from .page_table import PageTable
 from .request import PRIORITY_ORDER, Request
@@ -41,6 +43,14 @@ class Plan:
     def known(self) -> int:
         return sum(row.known for row in self.rows)
 
+    @property
+    def work(self) -> Work:
+        """That of the known tokens."""
+        work = Work(0)
+        for row in self.rows:
+            work = work.beside(row.start, row.known)
+        return work
+
 
 def age(seq: Sequence) -> tuple[int, int]:
     """Order of service: priority first, then arrival."""
@@ -50,9 +60,9 @@ def age(seq: Sequence) -> tuple[int, int]:
 class Scheduler:
     """Admits, plans, preempts and retires sequences.
 
-    max_batch: sequences that run at once. step_budget: rows of one step. prefill_limit(decoding, budget): how many
-    prefill rows may join a step in which `decoding` rows already run, so that running streams do not stall.
-    guess_limit(request): most guesses per step the request allows.
+    max_batch: sequences that run at once. step_budget: rows of one step. prefill_limit(streams, planned, context,
+    most): how many rows of a prompt, behind `context` computed ones, may join a step that computes `planned`, so that
+    running streams, which compute `streams` of it, do not stall. guess_limit(request): most guesses per step it allows.
     """
 
     def __init__(
@@ -63,7 +73,7 @@ class Scheduler:
         step_budget: int,
         queue_limit: int,
         context_length: int,
-        prefill_limit: Callable[[int, int], int],
+        prefill_limit: Callable[[Work, Work, int, int], int],
         guess_limit: Callable[[Request], int],
     ) -> None:
         self.pages = pages
@@ -113,23 +123,25 @@ class Scheduler:
             if budget > 0 and seq in self.running and self._make_room(plan, seq, 1):
                 plan.rows.append(Row(seq, 1, samples=True))
                 budget -= 1
-        decoding = len(plan.rows)
-        prefill = min(budget, self._prefill_limit(decoding, budget)) if decoding else budget
-        budget -= self._plan_prefill(plan, prefill)
+        budget -= self._plan_prefill(plan, budget)
         self._plan_guesses(plan, budget)
         return plan
 
     def _plan_prefill(self, plan: Plan, budget: int) -> int:
         """Chunks of running prefills, then of newly admitted sequences; returns the rows used."""
-        left = budget
+        streams = plan.work
+        left, used = budget, 0
         for seq in sorted((seq for seq in self.running if not seq.is_decoding), key=age):
             if left > 0 and seq in self.running:
-                left -= self._plan_chunk(plan, seq, left)
+                left = self._bearable(streams, plan, seq, left)
+                used += (chunk := self._plan_chunk(plan, seq, left))
+                left -= chunk
         while self.waiting and left > 0 and len(self.running) < self._max_batch:
             seq = self.waiting[0]
             hits = self.pages.admit(seq)
             # Beside others only a sequence that fits whole is let in: else it would be preempted soon.
-            if self.running and self.pages.room(seq) < seq.pending + 1:
+            left = self._bearable(streams, plan, seq, left)
+            if left == 0 or (self.running and self.pages.room(seq) < seq.pending + 1):
                 self.pages.release(seq)
                 break
             if seq.cached_tokens is None:
@@ -137,8 +149,16 @@ class Scheduler:
                 seq.queued_ms = (time.monotonic() - seq.submitted) * 1e3
             self.waiting.pop(0)
             self.running.append(seq)
-            left -= self._plan_chunk(plan, seq, left)
-        return budget - left
+            used += (chunk := self._plan_chunk(plan, seq, left))
+            left -= chunk
+        return used
+
+    def _bearable(self, streams: Work, plan: Plan, seq: Sequence, most: int) -> int:
+        """Rows of this prompt that may join the step; the first prompt always makes progress."""
+        if not streams.rows:
+            return most
+        first = plan.known <= streams.rows
+        return max(min(most, self._prefill_limit(streams, plan.work, seq.num_computed, most)), int(first))
 
     def _plan_chunk(self, plan: Plan, seq: Sequence, most: int) -> int:
         # Less than a whole chunk may fit; one token must, if need be at the cost of younger sequences.

@@ -1,13 +1,38 @@
-"""What a step costs on this machine, in milliseconds by rows: measured at start-up, corrected while running."""
+"""What a step costs on this machine, in milliseconds: measured at start-up, corrected while running.
+
+    ms = pace * (curve(rows) + read_ms * keys read + seen_ms * keys seen)
+
+The pace is the machine's: others take their share of it, and it changes by half within minutes. It follows every step
+within some ten, and says nothing about which rows are worth their time. That is the business of the rest, the shape,
+which changes slowly: it is corrected by how steps compare with their neighbours, which ran at the same pace.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping
 from itertools import accumulate
+from math import exp, log
+from typing import NamedTuple
 
-_STEP = 0.05  # how far one observation moves the curve
-_CLIP = 2.0  # an observation further off than this is a hiccup of the machine, not news
+_FOLLOW = 0.15  # of what the pace is off by, each step corrects
+_HICCUP = 0.2  # a step further off than this counts as so far off (of the logarithm)
+_STEP = 0.04  # of what two neighbours disagree by, each moves its part of the shape
+_KEYS = 10.0  # times as far for keys, whose two figures serve all row counts: short contexts hold the curve in place
+_LEAST_KEY = 3e-5  # of a step of one row, that a key is taken to cost at the least at first: nothing cannot be scaled
+
+
+class Work(NamedTuple):
+    """What a step computes. read: keys of all sequences. seen: keys that rows look at, summed over all rows."""
+
+    rows: int
+    read: int = 0
+    seen: int = 0
+
+    def beside(self, context: int, rows: int) -> Work:
+        """This and so many new rows of one more sequence, behind `context` computed ones."""
+        seen = rows * context + rows * (rows + 1) // 2
+        return Work(self.rows + rows, self.read + context + rows, self.seen + seen)
 
 
 class CostCurve:
@@ -28,7 +53,7 @@ class CostCurve:
         return list(accumulate(self._observed, max))
 
     def cost(self, rows: int) -> float:
-        """Milliseconds a step with this many rows takes."""
+        """Milliseconds of so many rows."""
         i = bisect_left(self._rows, rows)
         if i == 0:
             return self._ms[0]
@@ -37,24 +62,97 @@ class CostCurve:
         low, high = self._rows[i - 1], self._rows[i]
         return self._ms[i - 1] + (self._ms[i] - self._ms[i - 1]) * (rows - low) / (high - low)
 
-    def correct(self, rows: int, ms: float) -> None:
-        """Take one observed step into account: move the points around it a little towards it."""
-        ratio = min(max(ms / self.cost(rows), 1 / _CLIP), _CLIP)
+    def scale(self, rows: int, factor: float) -> None:
+        """Multiply what so many rows cost by about `factor`: move the points around them, the nearer one more."""
         i = min(bisect_left(self._rows, rows), len(self._rows) - 1)
         for point in {max(i - 1, 0), i}:
-            if ratio < 1 and self._observed[point] < self._ms[point]:
+            if factor < 1 and self._observed[point] < self._ms[point]:
                 continue  # it lies below a hiccup: it is not why the curve is too high here, and would sink without end
             distance = abs(self._rows[point] - rows) / max(rows, self._rows[point])
-            self._observed[point] *= 1 + _STEP * (1 - distance) * (ratio - 1)
+            self._observed[point] *= 1 + (1 - distance) * (factor - 1)
         self._ms = self._straightened()
 
-    def rows_within(self, ms: float, most: int) -> int:
-        """The largest row count up to `most` whose step takes no longer than `ms`; 0 when even one row does."""
+
+class StepCost:
+    """The model above. points: those of the curve, in milliseconds, of steps without keys.
+
+    read_ms: of a key, once for its sequence: it comes from memory. seen_ms: of a key, for each row that looks at it.
+    """
+
+    def __init__(self, points: Mapping[int, float], read_ms: float = 0.0, seen_ms: float = 0.0) -> None:
+        self._curve = CostCurve(points)
+        self.pace = 1.0
+        self._read_ms = read_ms
+        self._seen_ms = seen_ms
+        self._by_rows: list[float] = []
+        self._before: tuple[Work, float] | None = None  # the step before, and its milliseconds
+
+    @classmethod
+    def measured(cls, points: Mapping[int, float], keys: int, with_keys: Mapping[int, float]) -> StepCost:
+        """From times of steps without keys and of steps behind so many, of two row counts that `points` has too."""
+        low, high = sorted(with_keys)
+        least = _LEAST_KEY * min(points.values()) * keys
+        few, many = (with_keys[rows] - points[rows] for rows in (low, high))
+        seen = max((many - few) / (high - low), least)
+        read = max(few - low * seen, least)
+        return cls(points, read / keys, seen / keys)
+
+    @property
+    def seen_ms(self) -> float:
+        """Milliseconds now of one more key that a row looks at."""
+        return self.pace * self._seen_ms
+
+    def by_rows(self, most: int) -> list[float]:
+        """Milliseconds now of 0 … most rows, and perhaps more, keys not counted; valid until the next observation."""
+        for rows in range(len(self._by_rows), most + 1):
+            self._by_rows.append(self.pace * self._curve.cost(rows))
+        return self._by_rows
+
+    def ms(self, work: Work) -> float:
+        """Milliseconds now."""
+        return self.pace * self._shape(work)
+
+    def _shape(self, work: Work) -> float:
+        return self._curve.cost(work.rows) + self._read_ms * work.read + self._seen_ms * work.seen
+
+    def rows_within(self, ms: float, work: Work, context: int, most: int) -> int:
+        """How many rows of a sequence, up to `most` behind `context` others, may join `work` in a step that takes no
+        longer than `ms`.
+        """
         low, high = 0, most
         while low < high:
             middle = (low + high + 1) // 2
-            if self.cost(middle) <= ms:
+            if self.ms(work.beside(context, middle)) <= ms:
                 low = middle
             else:
                 high = middle - 1
         return low
+
+    def observe(self, work: Work, ms: float) -> None:
+        """A step took so long."""
+        if ms <= 0:
+            return
+        if self._before is not None and self._before[0] != work:
+            self._compare(self._before, (work, ms))
+        self._before = work, ms
+        self.pace *= exp(_FOLLOW * _clipped(log(ms / self.ms(work))))
+        self._by_rows.clear()
+
+    def _compare(self, before: tuple[Work, float], now: tuple[Work, float]) -> None:
+        """Two steps at one pace: where the shape has them in another proportion, it gives way on both sides."""
+        off = [log(ms / self._shape(work)) for work, ms in (before, now)]
+        by = _STEP * _clipped(off[1] - off[0])
+        self._correct(before[0], -by)
+        self._correct(now[0], by)
+
+    def _correct(self, work: Work, by: float) -> None:
+        """Each part of what the work costs takes its share of the blame. by: of the logarithm."""
+        shape = self._shape(work)
+        rows, read, seen = self._curve.cost(work.rows), self._read_ms * work.read, self._seen_ms * work.seen
+        self._curve.scale(work.rows, exp(by * rows / shape))
+        self._read_ms *= exp(_KEYS * by * read / shape)
+        self._seen_ms *= exp(_KEYS * by * seen / shape)
+
+
+def _clipped(off: float) -> float:
+    return min(max(off, -_HICCUP), _HICCUP)

@@ -16,7 +16,7 @@ from .eagle import EagleModel
 from .guess_tree import Floats
 from .proposer import Ask, Verdict
 
-_WINDOW = 512  # positions it looks back on: nearly all that helps a guess is near, and drafting stays cheap
+_WINDOW = 128  # positions it looks back on: nearly all that helps a guess is near, and drafting stays cheap
 
 
 @dataclass(slots=True)

@@ -11,6 +11,9 @@ _SHARED = (1.0, 0.9)  # prior and decay: some ten steps count
 _OWN = (0.5, 0.8)
 _BINS_PER_TOKEN = 2  # of what is expected without it: a drafter that finds the same guesses gains nothing
 _BINS = 8
+# Of a drafter's own time, what asking it takes: its guesses are merged, ranked and learnt from, and those who are asked
+# anew or seldom have more to catch up with than is usual.
+_PRICE = 1.4
 _TRIAL_SHARE = 0.01  # of all time goes into trying a drafter that did not pay
 
 
@@ -43,6 +46,7 @@ class Gain:
 
         rate: tokens per millisecond of the step as planned so far, which takes `step_ms`.
         """
+        cost_ms *= _PRICE
         gain = sum(self.expected(drafter, seq_id, without) for seq_id, without in sequences)
         if gain > rate * cost_ms:
             return True

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from .cost import CostCurve
+from .cost import StepCost, Work
 from .gain import Gain
 from .merge import NO_GUESSES, Guesses
 from .proposer import Ask
@@ -62,7 +62,7 @@ class _Asked(NamedTuple):
 class Planner:
     """Sizes the trees of a step together, since they share its cost."""
 
-    def __init__(self, cost: CostCurve, acceptance: Acceptance | None = None) -> None:
+    def __init__(self, cost: StepCost, acceptance: Acceptance | None = None) -> None:
         self._cost = cost
         self._acceptance = acceptance or Acceptance()
         self._gain = Gain()
@@ -75,14 +75,14 @@ class Planner:
         asking: Sequence[int],
         asks: Sequence[Ask],
         guesses: Sequence[Guesses],
-        rows: int,
+        known: Work,
     ) -> bool:
         """Whether the guesses a drafter would add are worth the time it takes; if so it must be asked.
 
-        asking: those of the asks it would answer. guesses: what the asks have so far. rows: what the step computes
+        asking: those of the asks it would answer. guesses: what the asks have so far. known: what the step computes
         anyway, the roots included.
         """
-        plan = self._plan(asks, guesses, rows)
+        plan = self._plan(asks, guesses, known)
         self._learn_gain(asks, plan)
         sequences = [(asks[i].seq_id, plan.expected[i]) for i in asking]
         pays = self._gain.pays(drafter, cost_ms, sequences, plan.rate, plan.ms)
@@ -90,25 +90,26 @@ class Planner:
             self._asked = _Asked(drafter, asking, plan)
         return pays
 
-    def drafts(self, asks: Sequence[Ask], guesses: Sequence[Guesses], rows: int) -> list[Draft]:
-        """Trees that maximise (sequences + accepted guesses) / cost(rows). rows: what the step computes anyway."""
-        plan = self._plan(asks, guesses, rows)
+    def drafts(self, asks: Sequence[Ask], guesses: Sequence[Guesses], known: Work) -> list[Draft]:
+        """Trees that maximise (sequences + accepted guesses) / ms. known: what the step computes anyway."""
+        plan = self._plan(asks, guesses, known)
         self._learn_gain(asks, plan)
         return [
             _draft(ask, mine, picks, _reason(ask, mine, picks))
             for ask, mine, picks in zip(asks, guesses, plan.picks, strict=True)
         ]
 
-    def _plan(self, asks: Sequence[Ask], guesses: Sequence[Guesses], rows: int) -> _Plan:
+    def _plan(self, asks: Sequence[Ask], guesses: Sequence[Guesses], known: Work) -> _Plan:
         """Background sequences choose among what is left when all others have chosen."""
-        plan = _Plan([[] for _ in asks], [0.0] * len(asks), self._cost.cost(max(rows, 1)))
+        plan = _Plan([[] for _ in asks], [0.0] * len(asks), self._cost.ms(known))
+        rows, seen_ms = known.rows, [self._cost.seen_ms * len(ask.tokens) for ask in asks]
         for background in (False, True):
             ranked: list[_Choice] = []
             for sequence, (ask, mine) in enumerate(zip(asks, guesses, strict=True)):
                 if len(mine) and ask.background == background:
                     ranked += self._ranked(sequence, ask, mine)
             ranked.sort()  # a child is never likelier than its parent and numbered after it, so parents stay first
-            rows = self._take_best(plan, ranked, rows)
+            rows = self._take_best(plan, ranked, rows, seen_ms)
         return plan
 
     def _ranked(self, sequence: int, ask: Ask, guesses: Guesses) -> list[_Choice]:
@@ -125,23 +126,23 @@ class Planner:
         ranked.sort()
         return ranked[: ask.max_guesses]
 
-    def _take_best(self, plan: _Plan, ranked: Sequence[_Choice], rows: int) -> int:
+    def _take_best(self, plan: _Plan, ranked: Sequence[_Choice], rows: int, seen_ms: Sequence[float]) -> int:
         """Add as many choices, likeliest first, as give the highest rate, looking past bumps of the cost curve.
 
-        Returns the rows the step then has.
+        seen_ms: what a row looks at, by sequence. Returns the rows the step then has.
         """
-        tokens = plan.tokens
+        by_rows = self._cost.by_rows(rows + len(ranked))
+        tokens, keys_ms = plan.tokens, plan.ms - by_rows[rows]
         best, best_rate = 0, tokens / plan.ms
-        for count, (negative, _, _) in enumerate(ranked, start=1):
+        for count, (negative, sequence, _) in enumerate(ranked, start=1):
             tokens -= negative
-            rate = tokens / self._cost.cost(rows + count)
-            if rate > best_rate:
-                best, best_rate = count, rate
+            keys_ms += seen_ms[sequence]
+            ms = by_rows[rows + count] + keys_ms
+            if tokens > best_rate * ms:
+                best, best_rate, plan.ms = count, tokens / ms, ms
         for negative, sequence, guess in ranked[:best]:
             plan.picks[sequence].append(guess)
             plan.expected[sequence] -= negative
-        if best:
-            plan.ms = self._cost.cost(rows + best)
         return rows + best
 
     def _learn_gain(self, asks: Sequence[Ask], after: _Plan) -> None:
@@ -156,9 +157,9 @@ class Planner:
         for i, gained in more.items():
             self._gain.observe(asked.drafter, asks[i].seq_id, before.expected[i], gained * share)
 
-    def observe_step(self, rows: int, ms: float) -> None:
-        """A step with this many rows took so long."""
-        self._cost.correct(rows, ms)
+    def observe_step(self, work: Work, ms: float) -> None:
+        """A step took so long."""
+        self._cost.observe(work, ms)
 
     def observe(self, draft: Draft, tokens: Sequence[int]) -> None:
         """Learn from the tokens that came: they judge every guess on their way, verified or not.

@@ -18,7 +18,7 @@ from paceline.engine.request import Speculation
 from paceline.kernels import backend
 from paceline.kernels.native import isa
 from paceline.kernels.paging import BLOCK_SIZE
-from paceline.spec.cost import CostCurve
+from paceline.spec.cost import StepCost, Work
 from paceline.spec.drafters import Drafters
 from paceline.spec.nothing import Nothing
 from paceline.spec.suffix import Suffix
@@ -44,7 +44,7 @@ def block_bytes(checkpoint: RandomCheckpoint) -> int:
 
 def build(checkpoint: RandomCheckpoint, *, measured: bool = False, **options: object) -> Engine:
     config = EngineConfig(**{"device": "cpu", **options})  # type: ignore[arg-type]
-    return build_engine(checkpoint, config, cost=None if measured else CostCurve(FLAT))
+    return build_engine(checkpoint, config, cost=None if measured else StepCost(FLAT))
 
 
 def refusal(checkpoint: RandomCheckpoint, **options: object) -> str:
@@ -227,7 +227,7 @@ def test_guesses_of_a_request_are_bounded_by_engine_request_and_mode() -> None:
     [
         pytest.param({1: 1.0, 100: 100.0}, 4, 500, 4, id="proportional: as many again"),
         pytest.param({1: 5.0, 1000: 5.0}, 4, 500, 500, id="flat: the whole budget"),
-        pytest.param({1: 1.0, 2: 50.0}, 1, 500, 1, id="steep: one at least"),
+        pytest.param({1: 1.0, 2: 50.0}, 1, 500, 0, id="steep: none"),
         pytest.param({1: 10.0, 10: 10.0, 20: 20.0, 40: 40.0}, 2, 500, 18, id="flat, then proportional"),
         pytest.param({1: 5.0, 1000: 5.0}, 4, 7, 7, id="never beyond the budget"),
     ],
@@ -235,4 +235,12 @@ def test_guesses_of_a_request_are_bounded_by_engine_request_and_mode() -> None:
 def test_prefill_rows_beside_streams_follow_the_cost_curve(
     points: dict[int, float], decoding: int, budget: int, rows: int
 ) -> None:
-    assert prefill_limit(CostCurve(points), decoding, budget) == rows
+    streams = Work(decoding)
+    assert prefill_limit(StepCost(points), streams, streams, 0, budget) == rows
+
+
+def test_prefill_rows_behind_a_long_context_are_fewer() -> None:
+    cost, streams = StepCost({1: 10.0, 40: 40.0}, 0.001, 0.001), Work(1)
+    rows = [prefill_limit(cost, streams, streams, context, 500) for context in (0, 1000, 2000)]
+    assert rows == sorted(rows, reverse=True)
+    assert cost.ms(streams.beside(1000, rows[1])) <= 2 * cost.ms(streams) < cost.ms(streams.beside(1000, rows[1] + 1))

@@ -242,11 +242,12 @@ def test_a_chain_that_is_always_right_is_counted_at_its_depths(checkpoint: Rando
     assert engine.stats().drafted_by_depth == engine.stats().accepted_by_depth == (4, 4, 4, 4, *[0] * 12)
 
 
-def test_the_cost_curve_learns_from_every_step(checkpoint: RandomCheckpoint) -> None:
+def test_the_cost_model_learns_from_every_step_but_those_of_a_lone_prompt(checkpoint: RandomCheckpoint) -> None:
     engine = tiny_engine(checkpoint, cost={1: 1e6, 100_000: 1e6})
-    before = engine._planner._cost.cost(1)
+    finish(engine, make_request("prompt", PROMPT, max_tokens=1))
+    assert engine._planner._cost.pace == 1.0
     finish(engine, make_request("r", PROMPT, max_tokens=10))
-    assert engine._planner._cost.cost(1) < before
+    assert engine._planner._cost.pace < 1.0
 
 
 # The distribution

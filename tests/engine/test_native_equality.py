@@ -25,7 +25,7 @@ from paceline.kernels.native import isa
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.server.chat_template import ChatTemplate
 from paceline.server.tokenizer import Tokenizer
-from paceline.spec.cost import CostCurve
+from paceline.spec.cost import StepCost
 from paceline.spec.suffix import Suffix
 
 NATIVE: dict[str, Any] = {"backend": "native", "threads": 1, "weights": "q4", "kv_format": "int8"}
@@ -284,7 +284,7 @@ def test_the_default_model_knows_the_capital_of_france(model: Any) -> None:
     template = ChatTemplate(model.text.chat_template, model.text.bos_token, model.text.eos_token, tokenizer)
     prompt = template.encode([{"role": "user", "content": "What is the capital of France?"}])
     request = make_request("r", prompt, max_tokens=24, stop_ids=frozenset(tokenizer.eos_ids))
-    engine = build_engine(model, EngineConfig(device="cpu", backend="native"), cost=CostCurve(FLAT))
+    engine = build_engine(model, EngineConfig(device="cpu", backend="native"), cost=StepCost(FLAT))
     assert "Paris" in tokenizer.decode(run(engine, [request]).tokens("r"))
 
 

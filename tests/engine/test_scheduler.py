@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from fakes import make_request
 from scheduling import add, ids, make_scheduler, shares, step
@@ -9,7 +11,7 @@ from scheduling import add, ids, make_scheduler, shares, step
 from paceline.engine.build import prefill_limit
 from paceline.engine.errors import OverloadedError, RequestError
 from paceline.kernels.paging import BLOCK_SIZE
-from paceline.spec.cost import CostCurve
+from paceline.spec.cost import StepCost, Work
 
 # Milliseconds by rows of a small model on two cores: nearly flat to 8 rows, then proportional.
 REALISTIC = {1: 7.5, 2: 7.6, 4: 8.0, 8: 9.5, 16: 14.0, 32: 24.0, 64: 44.0}
@@ -69,36 +71,52 @@ def test_priorities_order_the_queue_the_prefills_and_the_decoding_rows() -> None
 
 
 def test_alone_a_prompt_takes_the_whole_budget_whatever_the_limit() -> None:
-    scheduler = make_scheduler(step_budget=64, prefill=lambda decoding, budget: 1)
+    scheduler = make_scheduler(step_budget=64, prefill=lambda *_: 1)
     add(scheduler, "a", 100)
     assert shares(step(scheduler)) == [("a", 64)]
 
 
-def test_the_limit_is_asked_with_the_decoding_rows_and_the_budget_left() -> None:
+def test_the_limit_is_asked_for_each_prompt_with_what_is_planned_before_it() -> None:
     asked = []
 
-    def limit(decoding: int, budget: int) -> int:
-        asked.append((decoding, budget))
-        return 5
+    def limit(streams: Work, planned: Work, context: int, most: int) -> int:
+        asked.append((streams, planned, context, most))
+        return 5 if context == 0 else 2
 
     scheduler = make_scheduler(step_budget=32, prefill=limit)
     for name in "ab":
         add(scheduler, name, 2)
     step(scheduler)
-    add(scheduler, "c", 100)
+    add(scheduler, "c", 6)
     assert shares(step(scheduler)) == [("a", 1), ("b", 1), ("c", 5)]
-    assert asked == [(2, 30)]
+    streams = Work(0).beside(2, 1).beside(2, 1)
+    assert asked == [(streams, streams, 0, 30)]
+    add(scheduler, "d", 100)
+    assert shares(step(scheduler)) == [("a", 1), ("b", 1), ("c", 1), ("d", 1)]
+    streams = Work(0).beside(3, 1).beside(3, 1)
+    assert asked[1:] == [(streams, streams, 5, 30), (streams, streams.beside(5, 1), 0, 1)]
+
+
+def test_beside_streams_a_prompt_makes_progress_whatever_the_limit_but_no_second_one_begins() -> None:
+    scheduler = make_scheduler(step_budget=32, prefill=lambda *_: 0)
+    add(scheduler, "a", 2)
+    step(scheduler)
+    for name in "bc":
+        add(scheduler, name, 3)
+    assert shares(step(scheduler)) == [("a", 1), ("b", 1)]
+    assert shares(step(scheduler)) == [("a", 1), ("b", 1)]
+    assert ids(scheduler.waiting) == ["c"]
 
 
 @pytest.mark.parametrize("streams", [1, 4, 8])
 @pytest.mark.parametrize("points", [REALISTIC, {1: 5.0, 1000: 5.0}, {1: 1.0, 2: 50.0}], ids=["cpu", "flat", "steep"])
 def test_a_long_prompt_stretches_no_step_beyond_two_ordinary_ones(points: dict[int, float], streams: int) -> None:
-    cost = CostCurve(points)
+    cost = StepCost(points)
     scheduler = make_scheduler(
         blocks=400,
         step_budget=512,
         max_batch=streams + 1,
-        prefill=lambda decoding, budget: prefill_limit(cost, decoding, budget),
+        prefill=partial(prefill_limit, cost),
     )
     runners = [add(scheduler, f"s{i}", 5, max_tokens=2500) for i in range(streams)]
     step(scheduler)
@@ -113,11 +131,11 @@ def test_a_long_prompt_stretches_no_step_beyond_two_ordinary_ones(points: dict[i
         chunk = long.num_computed - before
         assert plan.known == streams + chunk <= 512
         if chunk > 1:  # one token per step is the least there is
-            assert cost.cost(plan.known) <= 2 * cost.cost(streams)
+            assert cost.ms(Work(plan.known)) <= 2 * cost.ms(Work(streams))
         steps += 1
     if points is REALISTIC:
         assert 2000 / 64 < steps < 2000 / 8
-        assert any(cost.cost(streams + rows) > 1.8 * cost.cost(streams) for rows in range(2000 // steps + 2))
+        assert any(cost.ms(Work(streams + rows)) > 1.8 * cost.ms(Work(streams)) for rows in range(2000 // steps + 2))
 
 
 def test_memory_is_taken_from_the_youngest_of_the_lowest_priority() -> None:

@@ -15,7 +15,7 @@ from paceline.engine.model.checkpoint import open_checkpoint
 from paceline.engine.request import Delta, Request, SamplingParams
 from paceline.server import train as training
 from paceline.server.cli import main
-from paceline.spec.cost import CostCurve
+from paceline.spec.cost import StepCost
 from paceline.spec.training import trainer
 
 
@@ -63,7 +63,7 @@ def test_a_drafter_is_trained_measured_and_drafts(
     assert "rank 1" in said
 
     config = EngineConfig(device="cpu", context_length=128, threads=1, speculator=str(out))
-    slow = CostCurve({1: 1e6, 100_000: 1e6})  # a model beside which drafting costs nothing, however busy the machine
+    slow = StepCost({1: 1e6, 100_000: 1e6})  # a model beside which drafting costs nothing, however busy the machine
     engine = build_engine(open_checkpoint(model, cache), config, cost=slow, cache=cache)
     assert kind in engine.speculators
     deltas: list[Delta] = []

@@ -1,14 +1,22 @@
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
 from itertools import pairwise
+from math import exp
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paceline.spec.cost import CostCurve
+from paceline.spec.cost import CostCurve, StepCost, Work
 
 POINTS = st.dictionaries(st.integers(1, 64), st.floats(0.01, 100), min_size=1, max_size=7)
+REAL = {1: 5.1, 2: 5.4, 4: 6.5, 8: 8.6, 16: 15.0, 64: 56.0}  # a small model on two cores
+READ_MS, SEEN_MS = 0.001, 0.0007  # there: of a key, once and for each row
+
+
+# The curve
 
 
 def test_goes_through_its_points_and_straight_between_them() -> None:
@@ -24,72 +32,25 @@ def test_curve_needs_positive_points(points: dict[int, float]) -> None:
         CostCurve(points)
 
 
-def assert_never_falls(curve: CostCurve) -> None:
-    costs = [curve.cost(rows) for rows in range(140)]
-    assert all(low <= high * (1 + 1e-12) for low, high in pairwise(costs))
-    assert costs[0] > 0
-
-
-@given(POINTS, st.lists(st.tuples(st.integers(1, 130), st.floats(0.0, 1000)), max_size=20))
-def test_never_falls_whatever_is_measured(points: dict[int, float], observed: list[tuple[int, float]]) -> None:
-    curve = CostCurve(points)
-    assert_never_falls(curve)
-    for rows, ms in observed:
-        curve.correct(rows, ms)
-    assert_never_falls(curve)
+def assert_never_falls(curve: Sequence[float]) -> None:
+    assert all(low <= high * (1 + 1e-12) for low, high in pairwise(curve))
+    assert curve[0] > 0
 
 
 @given(POINTS, st.integers(1, 130), st.floats(0.3, 3))
-def test_moves_towards_an_observation_and_not_past_it(points: dict[int, float], rows: int, off: float) -> None:
+def test_moves_as_far_as_it_was_told_and_not_further(points: dict[int, float], rows: int, factor: float) -> None:
     curve = CostCurve(points)
     before = curve.cost(rows)
-    curve.correct(rows, before * off)
-    after = curve.cost(rows)
-    low, high = sorted((before, before * off))
-    assert low * (1 - 1e-9) <= after <= high * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("rows", [1, 4, 5, 7, 16])
-@pytest.mark.parametrize("off", [0.25, 4.0])
-def test_settles_on_what_keeps_being_observed(rows: int, off: float) -> None:
-    curve = CostCurve({1: 3.0, 4: 4.0, 8: 6.0, 16: 11.0})
-    truth = curve.cost(rows) * off
-    for _ in range(400):
-        curve.correct(rows, truth)
-    if off > 1 or rows == 1:
-        assert curve.cost(rows) == pytest.approx(truth, rel=0.02)
-    else:  # a step of fewer rows, not observed since, still says that it takes longer
-        assert truth * 0.98 <= curve.cost(rows) <= 4.0
-
-
-@settings(max_examples=30)
-@given(st.lists(st.sampled_from([1, 2, 3, 5, 8, 11, 16]), min_size=600, max_size=600), st.floats(0.3, 3))
-def test_learns_a_machine_that_became_faster_or_slower(steps: list[int], off: float) -> None:
-    points = {1: 3.0, 2: 3.1, 4: 3.3, 8: 5.0, 16: 9.0}
-    curve, truth = CostCurve(points), CostCurve({rows: ms * off for rows, ms in points.items()})
-    for rows in steps:
-        curve.correct(rows, truth.cost(rows))
-    for rows in (5, 8, 11, 16):
-        if steps.count(rows) > 100:
-            assert curve.cost(rows) == pytest.approx(truth.cost(rows), rel=0.25)
-
-
-def test_hiccup_counts_as_twice_the_cost_at_most() -> None:
-    once, twice = CostCurve({1: 3.0, 8: 5.0}), CostCurve({1: 3.0, 8: 5.0})
-    once.correct(8, 5_000.0)
-    twice.correct(8, 10.0)
-    assert once.cost(8) == twice.cost(8)
-    assert 5.0 < once.cost(8) < 5.5
-    fast = CostCurve({1: 3.0, 8: 5.0})
-    fast.correct(8, 0.0)
-    assert 4.5 < fast.cost(8) < 5.0
+    curve.scale(rows, factor)
+    low, high = sorted((before, before * factor))
+    assert low * (1 - 1e-9) <= curve.cost(rows) <= high * (1 + 1e-9)
 
 
 def test_far_points_stay_where_they_are() -> None:
     curve = CostCurve({1: 3.0, 2: 3.0, 32: 20.0, 64: 40.0})
-    curve.correct(1, 6.0)
+    curve.scale(1, 1.1)
     assert curve.cost(64) == 40.0
-    assert curve.cost(1) > 3.0
+    assert curve.cost(1) == pytest.approx(3.3)
 
 
 def test_point_below_a_hiccup_keeps_what_was_measured_there() -> None:
@@ -97,24 +58,149 @@ def test_point_below_a_hiccup_keeps_what_was_measured_there() -> None:
     say. Once single rows are seen to be fast again, 8 rows cost what they always did.
     """
     curve = CostCurve({1: 3.0, 4: 3.0, 8: 5.0, 16: 9.0})
-    for _ in range(200):
-        curve.correct(1, 8.0)
-        curve.correct(8, 5.0)
-    for _ in range(200):
-        curve.correct(1, 3.0)
+    for truth in (8.0, 3.0):
+        for _ in range(200):
+            for rows, ms in ((1, truth), (8, 5.0)):
+                curve.scale(rows, (ms / curve.cost(rows)) ** 0.1)
     assert curve.cost(1) == pytest.approx(3.0, rel=0.02)
     assert curve.cost(8) == pytest.approx(5.0, rel=0.05)
 
 
+# The model
+
+
+def test_work_counts_keys_once_for_a_sequence_and_once_for_each_row() -> None:
+    assert Work(0).beside(100, 1) == Work(1, 101, 101)
+    assert Work(0).beside(100, 3) == Work(3, 103, 101 + 102 + 103)
+    assert Work(0).beside(100, 1).beside(0, 2) == Work(3, 103, 104)
+
+
+def test_a_step_is_the_curve_and_its_keys() -> None:
+    cost = StepCost({1: 3.0, 9: 7.0}, 0.01, 0.001)
+    assert cost.ms(Work(5, 100, 1000)) == pytest.approx(5.0 + 1.0 + 1.0)
+    assert cost.by_rows(9)[:10] == [3.0, *(3.0 + 0.5 * i for i in range(9))]
+
+
+def test_keys_are_measured_with_few_rows_and_with_many() -> None:
+    truth = StepCost(REAL, READ_MS, SEEN_MS)
+    behind = {rows: truth.ms(Work(rows, 512, 512 * rows)) for rows in (1, 8)}
+    cost = StepCost.measured(REAL, 512, behind)
+    for work in (Work(1, 1000, 1000), Work(16, 2000, 30_000)):
+        assert cost.ms(work) == pytest.approx(truth.ms(work))
+    disturbed = StepCost.measured(REAL, 512, {1: 4.0, 8: 5.0})
+    assert disturbed.ms(Work(8, 1000, 8000)) > disturbed.ms(Work(8)), "keys are never free, however they look"
+
+
+WORK = st.builds(lambda rows, context: Work(0).beside(context, rows), st.integers(1, 64), st.integers(0, 4000))
+
+
+@given(POINTS, st.lists(st.tuples(WORK, st.just(0.0) | st.floats(1e-6, 1000)), max_size=20))
+def test_never_falls_whatever_is_observed(points: dict[int, float], observed: list[tuple[Work, float]]) -> None:
+    cost = StepCost(points, READ_MS, SEEN_MS)
+    for work, ms in observed:
+        cost.observe(work, ms)
+        assert_never_falls(cost.by_rows(140))
+        assert cost.by_rows(10)[work.rows] == pytest.approx(cost.ms(Work(work.rows)))
+        assert cost.seen_ms > 0
+
+
+def observe(cost: StepCost, truth: StepCost, works: Sequence[Work], pace: float = 1.0) -> None:
+    for work in works:
+        cost.observe(work, pace * truth.ms(work))
+
+
+def shape(cost: StepCost, *works: Work) -> list[float]:
+    """What they cost, as multiples of the first."""
+    return [cost.ms(work) / cost.ms(works[0]) for work in works]
+
+
+def misjudged(cost: StepCost, truth: StepCost) -> float:
+    """How far off the model is in what decides: what more rows cost behind the same keys."""
+    pairs = ((USUAL[0], USUAL[1]), (USUAL[0], USUAL[2]), (USUAL[3], USUAL[4]))
+    return max(abs(shape(cost, *pair)[1] / shape(truth, *pair)[1] - 1) for pair in pairs)
+
+
+USUAL = (Work(1, 100, 100), Work(4, 100, 400), Work(8, 100, 800), Work(1, 1500, 1500), Work(8, 1500, 12_000))
+
+
+@pytest.mark.parametrize("off", [0.6, 1.5])
+def test_the_pace_is_followed_within_twenty_steps_and_the_shape_stays(off: float) -> None:
+    cost, truth = StepCost(REAL, READ_MS, SEEN_MS), StepCost(REAL, READ_MS, SEEN_MS)
+    chance = random.Random(1)
+    observe(cost, truth, [chance.choice(USUAL) for _ in range(20)], off)
+    assert cost.ms(Work(1)) == pytest.approx(off * truth.ms(Work(1)), rel=0.05)
+    assert shape(cost, *USUAL) == pytest.approx(shape(truth, *USUAL), rel=0.02)
+
+
+@given(st.sampled_from(USUAL), st.sampled_from([50.0, 1e6]))
+def test_a_hiccup_moves_the_pace_by_little_and_the_shape_by_less(work: Work, ms: float) -> None:
+    cost, truth = StepCost(REAL, READ_MS, SEEN_MS), StepCost(REAL, READ_MS, SEEN_MS)
+    observe(cost, truth, USUAL)
+    cost.observe(work, ms)
+    assert cost.ms(USUAL[0]) == pytest.approx(truth.ms(USUAL[0]), rel=0.05)
+    observe(cost, truth, USUAL)
+    assert shape(cost, *USUAL) == pytest.approx(shape(truth, *USUAL), rel=0.03)
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 1000))
+def test_long_contexts_and_slow_minutes_leave_the_shape_as_it_is(seed: int) -> None:
+    """Steps of 8 rows come with long contexts and while the machine is slow, those of one row with short ones."""
+    cost, truth = StepCost(REAL, READ_MS, SEEN_MS), StepCost(REAL, READ_MS, SEEN_MS)
+    chance = random.Random(seed)
+    for prompt in range(40):
+        slow = prompt % 2 == 1
+        keys = chance.randint(800, 1800) if slow else chance.randint(30, 200)
+        pace = chance.uniform(1.2, 1.5) if slow else chance.uniform(0.9, 1.1)
+        for step in range(60):
+            work = Work(0).beside(keys + step, chance.choice((1, 4, 8, 8) if slow else (1, 1, 1, 4)))
+            hiccup = 2.0 if chance.random() < 0.03 else 1.0
+            cost.observe(work, pace * hiccup * chance.gauss(1, 0.07) * truth.ms(work))
+    assert misjudged(cost, truth) < 0.12
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        StepCost({1: 5.1, 2: 5.4, 4: 6.5, 8: 11.0, 16: 15.0, 64: 56.0}, READ_MS, SEEN_MS),
+        StepCost(REAL, 2 * READ_MS, 0.5 * SEEN_MS),
+        StepCost(REAL, READ_MS, 2 * SEEN_MS),
+    ],
+    ids=["curve", "less seen", "more seen"],
+)
+def test_a_shape_that_was_measured_wrongly_is_set_right(wrong: StepCost) -> None:
+    truth, chance = StepCost(REAL, READ_MS, SEEN_MS), random.Random(2)
+
+    before = misjudged(wrong, truth)
+    for _ in range(12):  # contexts, as they grow
+        keys = chance.randint(50, 1500)
+        steps = [Work(0).beside(keys + step, chance.choice((1, 1, 4, 8))) for step in range(100)]
+        observe(wrong, truth, steps, exp(chance.uniform(-0.2, 0.2)))
+    assert misjudged(wrong, truth) < min(0.7 * before, 0.17)
+
+
+def test_steps_of_one_kind_say_nothing_about_the_shape() -> None:
+    cost = StepCost(REAL, READ_MS, SEEN_MS)
+    before = shape(cost, *USUAL)
+    for _ in range(500):
+        cost.observe(Work(1, 100, 100), 9.0)
+    assert shape(cost, *USUAL) == pytest.approx(before)
+
+
+# Rows of a prompt that fit
+
+
 def test_rows_within_takes_the_whole_of_a_flat_stretch() -> None:
-    curve = CostCurve({1: 3.0, 4: 3.0, 8: 6.0})
-    assert [curve.rows_within(ms, 10) for ms in (2.9, 3.0, 6.0, 1000.0)] == [0, 4, 8, 10]
+    cost = StepCost({1: 3.0, 4: 3.0, 8: 6.0})
+    assert [cost.rows_within(ms, Work(1), 0, 9) for ms in (2.9, 3.0, 6.0, 1000.0)] == [0, 3, 7, 9]
 
 
-@given(POINTS, st.floats(0.01, 400), st.integers(0, 200))
-def test_rows_within_is_the_largest_count_that_fits(points: dict[int, float], ms: float, most: int) -> None:
-    curve = CostCurve(points)
-    rows = curve.rows_within(ms, most)
+@given(POINTS, st.floats(0.01, 400), st.integers(0, 3000), st.integers(0, 200))
+def test_rows_within_is_the_largest_count_that_fits(
+    points: dict[int, float], ms: float, context: int, most: int
+) -> None:
+    cost, streams = StepCost(points, READ_MS, SEEN_MS), Work(2, 60, 60)
+    rows = cost.rows_within(ms, streams, context, most)
     assert 0 <= rows <= most
-    assert rows == 0 or curve.cost(rows) <= ms
-    assert rows == most or curve.cost(rows + 1) > ms * (1 - 1e-12)
+    assert rows == 0 or cost.ms(streams.beside(context, rows)) <= ms
+    assert rows == most or cost.ms(streams.beside(context, rows + 1)) > ms * (1 - 1e-12)

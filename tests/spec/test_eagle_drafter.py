@@ -30,10 +30,10 @@ def test_of_a_long_prompt_only_the_window_is_entered() -> None:
     for start in range(0, 1000, 250):
         drafter.observe([verdict(start, 250, 7 if start == 750 else None)])
     assert len(drafter.propose([ask(1001)])[0].tokens) == 4
-    assert model.rows == 504, "whole blocks of the last 512"
+    assert model.rows == 120, "whole blocks of the last 128"
     drafter.observe([verdict(1000, 3, 7)])
     assert len(drafter.propose([ask(1004)])[0].tokens) == 4
-    assert model.rows == 507
+    assert model.rows == 123
 
 
 def test_nothing_is_guessed_while_states_are_missing_or_old() -> None:

@@ -3,20 +3,21 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from itertools import product
+from math import sin
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paceline.spec.cost import CostCurve
+from paceline.spec.cost import StepCost, Work
 from paceline.spec.merge import NO_GUESSES, Vote, merge
 from paceline.spec.planner import Draft, Planner
 from paceline.spec.proposer import Ask, Proposal
 from paceline.spec.stats import Acceptance
 from paceline.spec.tree import MAX_NODES
 
-FLAT = CostCurve({1000: 1.0})  # any step costs the same
-PROPORTIONAL = CostCurve({1: 1.0})
+FLAT = StepCost({1000: 1.0})  # any step costs the same
+PROPORTIONAL = StepCost({1: 1.0})
 PROBABILITIES = st.floats(0.01, 0.99)
 
 
@@ -59,16 +60,16 @@ def drafts(
         Ask(f"s{i}", [100 + i], 1, MAX_NODES - 1 if budgets is None else budgets[i], background=i in background)
         for i in range(len(given_))
     ]
-    return planner.drafts(asks, [merge([proposal]) for proposal in given_], len(given_) if rows is None else rows)
+    return planner.drafts(asks, [merge([proposal]) for proposal in given_], Work(len(given_) if rows is None else rows))
 
 
 def guesses_in(draft: Draft) -> list[int]:
     return list(draft.tree.tokens[1:])
 
 
-def rate(cost: CostCurve, rows: int, given: Sequence[Proposal], picks: Sequence[Sequence[int]]) -> float:
+def rate(cost: StepCost, rows: int, given: Sequence[Proposal], picks: Sequence[Sequence[int]]) -> float:
     tokens = len(given) + sum(likelihoods(p)[guess] for p, chosen in zip(given, picks, strict=True) for guess in chosen)
-    return tokens / cost.cost(rows + sum(map(len, picks)))
+    return tokens / cost.ms(Work(rows + sum(map(len, picks))))
 
 
 @settings(max_examples=80)
@@ -81,7 +82,7 @@ def test_rate_is_the_best_of_all_choices(
     asked: list[tuple[Proposal, int]], points: dict[int, float], prefill: int
 ) -> None:
     """Curves of any shape, so that a dear guess may be followed by cheap ones."""
-    cost, given_ = CostCurve(points), [proposal for proposal, _ in asked]
+    cost, given_ = StepCost(points), [proposal for proposal, _ in asked]
     rows = len(asked) + prefill
     planned = drafts(Planner(cost), given_, [budget for _, budget in asked], rows)
     best = max(rate(cost, rows, given_, picks) for picks in product(*(subtrees(p, budget) for p, budget in asked)))
@@ -121,7 +122,7 @@ def chain(*probabilities: float) -> Proposal:
     return Proposal("draft", tuple(range(count)), tuple(range(-1, count - 1)), probabilities)
 
 
-def count_planned(cost: CostCurve, *proposals: Proposal, rows: int | None = None) -> int:
+def count_planned(cost: StepCost, *proposals: Proposal, rows: int | None = None) -> int:
     """Guesses planned in all."""
     return sum(len(draft.picks) for draft in drafts(Planner(cost), proposals, rows=rows))
 
@@ -137,27 +138,38 @@ def test_worthless_guesses_are_left_out_even_where_they_are_free() -> None:
 
 def test_flat_stretch_of_the_curve_is_filled_and_no_more() -> None:
     """Four rows cost what one costs, five cost twice as much."""
-    stairs = CostCurve({1: 3.0, 4: 3.0, 5: 6.0, 8: 6.0})
+    stairs = StepCost({1: 3.0, 4: 3.0, 5: 6.0, 8: 6.0})
     assert count_planned(stairs, chain(*[0.5] * 20)) == 3
     assert count_planned(stairs, chain(0.5), chain(0.5), chain(0.5)) == 1
 
 
 def test_bump_of_the_curve_is_looked_past() -> None:
     """The second row is dear and those after it are free: one guess alone is not worth it, seven are."""
-    bump = CostCurve({1: 3.0, 2: 6.0, 8: 6.0})
+    bump = StepCost({1: 3.0, 2: 6.0, 8: 6.0})
     assert count_planned(bump, chain(0.9)) == 0
     assert count_planned(bump, chain(*[0.9] * 10)) == 7
 
 
+def test_behind_many_keys_fewer_guesses_are_worth_a_row() -> None:
+    """A row costs 0.1 of a plain step, and as much again for 1000 keys it looks at."""
+    planner = Planner(StepCost({1: 1.0, 101: 11.0}, seen_ms=1e-4))
+    counts = []
+    for keys in (10, 1000, 4000):
+        ask = Ask("s", range(keys), 1, MAX_NODES - 1)
+        (draft,) = planner.drafts([ask], [merge([chain(*[0.8] * 12)])], Work(0).beside(keys - 1, 1))
+        counts.append(len(draft.picks))
+    assert counts[0] > counts[1] > counts[2] > 0
+
+
 def test_sequences_share_the_step_by_likelihood() -> None:
-    stairs = CostCurve({1: 3.0, 5: 3.0, 6: 100.0})
+    stairs = StepCost({1: 3.0, 5: 3.0, 6: 100.0})
     first, second = drafts(Planner(stairs), [chain(0.9, 0.9, 0.9), chain(0.2, 0.9)])
     assert [len(first.picks), len(second.picks)] == [3, 0]
     assert [first.reason, second.reason] == ["best", "not worth it"]
 
 
 def test_background_sequences_get_what_the_others_leave() -> None:
-    stairs = CostCurve({1: 3.0, 5: 3.0, 6: 100.0})
+    stairs = StepCost({1: 3.0, 5: 3.0, 6: 100.0})
     asked = [chain(0.9, 0.9, 0.9), chain(0.2, 0.5)]
     assert [len(draft.picks) for draft in drafts(Planner(stairs), asked, background=[0])] == [1, 2]
     assert [len(draft.picks) for draft in drafts(Planner(stairs), asked, background=[0, 1])] == [3, 0]
@@ -179,17 +191,17 @@ def test_nothing_to_draft_for() -> None:
 
 def test_drafters_that_agree_share_a_row() -> None:
     """Two that are right half the time are worth a row together where one alone is not."""
-    cost = CostCurve({1: 1.0, 11: 7.0})
+    cost = StepCost({1: 1.0, 11: 7.0})
     one, other = Proposal("a", (7, 8), (-1, -1), (0.5, 0.1)), Proposal("b", (7,), (-1,), (0.5,))
     for given_, expected in (([one], []), ([one, other], [7])):
-        (draft,) = Planner(cost).drafts([Ask("s", [1], 1, 9)], [merge(given_)], rows=1)
+        (draft,) = Planner(cost).drafts([Ask("s", [1], 1, 9)], [merge(given_)], Work(1))
         assert guesses_in(draft) == expected
     assert draft.guesses.votes[draft.picks[0]] == (Vote("a", 0, 0.5), Vote("b", 0, 0.5))
 
 
 def test_verdicts_change_what_is_planned() -> None:
     """A guess row costs 0.3 of a plain step: worth it for a drafter that is right, not for one that is wrong."""
-    cost = CostCurve({1: 1.0, 11: 4.0})
+    cost = StepCost({1: 1.0, 11: 4.0})
     for tokens, expected in (((0, 1, 9), 2), ((9,), 0)):
         planner = Planner(cost)
         for _ in range(300):
@@ -200,7 +212,7 @@ def test_verdicts_change_what_is_planned() -> None:
 
 
 def test_what_was_not_worth_a_row_is_watched_all_the_same() -> None:
-    planner, cost = Planner(CostCurve({1: 1.0, 11: 6.0})), []
+    planner, cost = Planner(StepCost({1: 1.0, 11: 6.0})), []
     for _ in range(40):
         (draft,) = drafts(planner, [chain(0.2)])
         planner.observe(draft, (0,))
@@ -227,42 +239,46 @@ def test_only_guesses_put_to_the_test_are_learned_from() -> None:
 def test_a_drafter_that_is_always_wrong_costs_next_to_nothing_after_twenty_steps(
     per_row: float, confidence: str
 ) -> None:
-    """Time of 400 steps after the first 20 against plain ones, each row `per_row` of a plain step."""
-    cost = CostCurve({1: 1.0, 101: 1.0 + 100 * per_row})
-    planner, chance = Planner(cost), random.Random(3)
+    """Time of 400 steps after the first 20 against plain ones, each row `per_row` of a plain step, on a machine whose
+    pace wanders.
+    """
+    points = {1: 1.0, 101: 1.0 + 100 * per_row}
+    cost, planner, chance = StepCost(points), Planner(StepCost(points)), random.Random(3)
     spent = 0.0
     for step in range(420):
         estimates = [0.9 if confidence == "high" else chance.uniform(0.05, 1.0) for _ in range(15)]
         (draft,) = drafts(planner, [chain(*estimates)])
-        spent += cost.cost(len(draft.tree)) if step >= 20 else 0.0
+        ms = cost.ms(Work(len(draft.tree)))
+        spent += ms if step >= 20 else 0.0
         planner.observe(draft, (99,))
+        planner.observe_step(Work(len(draft.tree)), ms * (1.2 + 0.3 * sin(step / 30)) * chance.gauss(1, 0.05))
     assert spent <= 400 * 1.02
 
 
 @pytest.mark.parametrize("share", [0.005, 0.05, 0.2, 1.0])
 def test_one_that_costs_time_and_is_always_wrong_is_hardly_asked_after_twenty_steps(share: float) -> None:
     """Asking takes `share` of a plain step; trying again now and then is in the sum."""
-    cost = CostCurve({1: 1.0, 101: 6.0})
+    cost = StepCost({1: 1.0, 101: 6.0})
     planner = Planner(cost)
     ask = [Ask("s", [1], 1, 15)]
     spent = 0.0
     for step in range(420):
-        asked = planner.pays("dear", share, [0], ask, [NO_GUESSES], 1)
-        (draft,) = planner.drafts(ask, [merge([chain(*[0.8] * 6)]) if asked else NO_GUESSES], 1)
-        spent += share * asked + cost.cost(len(draft.tree)) if step >= 20 else 0.0
+        asked = planner.pays("dear", share, [0], ask, [NO_GUESSES], Work(1))
+        (draft,) = planner.drafts(ask, [merge([chain(*[0.8] * 6)]) if asked else NO_GUESSES], Work(1))
+        spent += share * asked + cost.ms(Work(len(draft.tree))) if step >= 20 else 0.0
         planner.observe(draft, (99,))
     assert spent <= 400 * 1.02
 
 
 def test_one_that_pays_is_asked_and_one_that_recovers_is_asked_again() -> None:
-    cost = CostCurve({1: 1.0, 101: 6.0})
+    cost = StepCost({1: 1.0, 101: 6.0})
     planner = Planner(cost)
     ask = [Ask("s", [1], 1, 15)]
     asked = {True: 0, False: 0}
     for phase, right in enumerate((True, False, True)):
         for step in range(1500):
-            if planner.pays("dear", 0.2, [0], ask, [NO_GUESSES], 1):
-                (draft,) = planner.drafts(ask, [merge([chain(0.8, 0.8)])], 1)
+            if planner.pays("dear", 0.2, [0], ask, [NO_GUESSES], Work(1)):
+                (draft,) = planner.drafts(ask, [merge([chain(0.8, 0.8)])], Work(1))
                 planner.observe(draft, (0, 1, 9) if right else (99,))
                 asked[right] += phase != 2 or step > 1400
     assert asked[False] < 150
@@ -270,15 +286,15 @@ def test_one_that_pays_is_asked_and_one_that_recovers_is_asked_again() -> None:
 
 
 def test_one_that_finds_what_is_known_already_is_not_worth_its_time() -> None:
-    cost = CostCurve({1: 1.0, 101: 6.0})
+    cost = StepCost({1: 1.0, 101: 6.0})
     planner = Planner(cost)
     ask = [Ask("s", [1], 1, 15)]
     free = chain(0.9, 0.9)
     dear = Proposal("dear", free.tokens, free.parents, free.probabilities)
     asked = 0
     for step in range(300):
-        pays = planner.pays("dear", 0.5, [0], ask, [merge([free])], 1)
-        (draft,) = planner.drafts(ask, [merge([free, dear] if pays else [free])], 1)
+        pays = planner.pays("dear", 0.5, [0], ask, [merge([free])], Work(1))
+        (draft,) = planner.drafts(ask, [merge([free, dear] if pays else [free])], Work(1))
         planner.observe(draft, (0, 1, 9))
         asked += pays and step > 30
     assert asked < 12

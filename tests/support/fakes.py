@@ -21,7 +21,7 @@ from paceline.engine.model.decoder import cache_shape
 from paceline.engine.model.weights import ModelWeights, expected_tensors, load_weights
 from paceline.engine.request import Delta, Request, SamplingParams, Speculation
 from paceline.kernels.backend import Options, load
-from paceline.spec.cost import CostCurve
+from paceline.spec.cost import StepCost
 from paceline.spec.guard import Guard
 from paceline.spec.proposer import Ask, Proposal, Proposer, Verdict
 from paceline.spec.tree import MAX_NODES
@@ -184,7 +184,7 @@ def tiny_engine(
     if blocks is not None:
         ops = load(config.backend, Options(threads=1, kv=config.kv_format))
         config = replace(config, kv_memory=blocks * ops.block_bytes(cache_shape(c)))
-    return build_engine(checkpoint, config, proposers=proposers, cost=CostCurve(cost), guard=AlwaysDrafting())
+    return build_engine(checkpoint, config, proposers=proposers, cost=StepCost(cost), guard=AlwaysDrafting())
 
 
 class Replies:

@@ -11,6 +11,7 @@ from paceline.engine.page_table import PageTable
 from paceline.engine.request import Priority, Request
 from paceline.engine.scheduler import Plan, Scheduler
 from paceline.engine.sequence import Sequence
+from paceline.spec.cost import Work
 
 
 def make_scheduler(
@@ -21,7 +22,7 @@ def make_scheduler(
     step_budget: int = 64,
     queue_limit: int = 100,
     context_length: int = 3000,
-    prefill: Callable[[int, int], int] = lambda decoding, budget: budget,
+    prefill: Callable[[Work, Work, int, int], int] = lambda streams, planned, context, most: most,
     guesses: Callable[[Request], int] = lambda request: 0,
 ) -> Scheduler:
     return Scheduler(
