@@ -37,7 +37,11 @@ class Attention {
     const int64_t first = task.chunk * kChunk;
     const int count = static_cast<int>(task.end - task.begin) * group_;
     const Work w{layout, task, head, count, first, std::min(first + kChunk, longest), scratch};
-    for (int i = 0; i < count; ++i) scratch.queries[i] = q + row(w, i) * stride + query_head(w, i) * cache_.head_dim;
+    for (int i = 0; i < count; ++i) {
+      const float* query = q + row(w, i) * stride + query_head(w, i) * cache_.head_dim;
+      for (int64_t d = 0; d < cache_.head_dim; d += kLanes)
+        store(scratch.queries.data() + d * count + i * kLanes, load(query + d));
+    }
     if (cache_.format == KvFormat::f16) {
       run<HalfKv>(w, out, partials);
     } else {
@@ -48,7 +52,7 @@ class Attention {
   // Ask the memory for what a task reads first.
   void ask(const Layout& layout, const Task& task, int head) const {
     const int64_t tile = task.chunk * kChunk / kPage;
-    ask<Side::keys>(layout, task.sequence, head, tile, tile + kAhead, layout.length(task.end - 1));
+    ask<Side::keys>(layout, task.sequence, head, tile, tile + kTilesTogether, layout.length(task.end - 1));
   }
 
   // Merge the chunks of one row and query head, in order.
@@ -60,11 +64,17 @@ class Attention {
     for (int64_t c = 0; c < chunks; ++c) largest = std::max(largest, part(c)[d_size]);
     float* target = out + row * query_heads_ * d_size + head * d_size;
     std::fill(target, target + d_size, 0.0f);
-    for (int64_t c = 0; c < chunks; ++c) {
-      const float factor = exp_one(part(c)[d_size] - largest);
-      weight += part(c)[d_size + 1] * factor;
-      for (int64_t d = 0; d < d_size; d += kLanes)
-        store(target + d, fma(load(part(c) + d), set(factor), load(target + d)));
+    for (int64_t first = 0; first < chunks; first += kLanes) {
+      const int count = static_cast<int>(std::min<int64_t>(kLanes, chunks - first));
+      float factors[kLanes] = {};
+      for (int c = 0; c < count; ++c) factors[c] = part(first + c)[d_size] - largest;
+      store(factors, exp(load(factors)));
+      for (int c = 0; c < count; ++c) weight += part(first + c)[d_size + 1] * factors[c];
+      for (int64_t d = 0; d < d_size; d += kLanes) {
+        F total = load(target + d);
+        for (int c = 0; c < count; ++c) total = fma(load(part(first + c) + d), set(factors[c]), total);
+        store(target + d, total);
+      }
     }
     for (int64_t d = 0; d < d_size; d += kLanes) store(target + d, div(load(target + d), set(weight)));
   }
@@ -104,30 +114,24 @@ class Attention {
   // Scores of all queries and keys.
   template <class Kv>
   void score_keys(const Work& w) const {
-    for (int64_t p = w.first; p < w.last; p += 2 * kPage) {
-      const int64_t tile = p / kPage;
-      ask<Side::keys>(w.layout, w.task.sequence, w.head, tile + kAhead, tile + kAhead + 2, w.last);
-      if (p + kPage < w.last && w.layout.shared(w.task.sequence, tile + 1)) {  // then the one before it is shared too
-        const uint8_t* keys[] = {tile_of<Side::keys>(w, tile), tile_of<Side::keys>(w, tile + 1)};
-        score<Kv, 2>(cache_, keys, 0, w.count, p - w.first, w.scratch);
-        continue;
-      }
-      for (int64_t single = p; single < std::min(p + 2 * kPage, w.last); single += kPage)
-        for_tiles<Side::keys>(w, single, [&](const uint8_t* keys, int begin, int end) {
-          score<Kv, 1>(cache_, &keys, begin, end, single - w.first, w.scratch);
-        });
-    }
+    for_tiles<Side::keys>(w, [&](const Tiles& keys, int begin, int end, int64_t at) {
+      score<Kv>(cache_, keys, begin, end, w.count, at, w.scratch);
+    });
   }
 
   // Scores to weights.
   void weigh(const Work& w, float* partials) const {
     const int64_t tile = w.first / kPage;
-    ask<Side::values>(w.layout, w.task.sequence, w.head, tile, tile + kAhead, w.last);
+    ask<Side::values>(w.layout, w.task.sequence, w.head, tile, tile + kTilesTogether, w.last);
+    const auto scores = [&](int i) { return w.scratch.scores.data() + static_cast<int64_t>(i) * kChunk; };
+    const auto seen = [&](int i) {
+      return std::clamp<int64_t>(w.layout.length(row(w, i)) - w.first, 0, w.last - w.first);
+    };
+    // In a loop of its own, where searches overlap: the next one would not start before all exponentials of this one.
+    for (int i = 0; i < w.count; ++i) w.scratch.largest[i] = largest_score(scores(i), seen(i));
     for (int i = 0; i < w.count; ++i) {
-      float* scores = w.scratch.scores.data() + static_cast<int64_t>(i) * kChunk;
-      const int64_t seen = std::clamp<int64_t>(w.layout.length(row(w, i)) - w.first, 0, w.last - w.first);
-      const auto [largest, weight] = soften(scores, seen, w.last - w.first);
-      if (seen > 0 && w.layout.chunks(row(w, i)) > 1) {
+      const float largest = w.scratch.largest[i], weight = soften(scores(i), seen(i), w.last - w.first, largest);
+      if (seen(i) > 0 && w.layout.chunks(row(w, i)) > 1) {
         float* target = partial_of(w, i, partials);
         target[cache_.head_dim] = largest;
         target[cache_.head_dim + 1] = weight;
@@ -140,13 +144,9 @@ class Attention {
   template <class Kv>
   void sum_values(const Work& w) const {
     std::fill_n(w.scratch.sums.begin(), static_cast<int64_t>(w.count) * cache_.head_dim, 0.0f);
-    for (int64_t p = w.first; p < w.last; p += kPage) {
-      const int64_t next = p / kPage + kAhead;
-      ask<Side::values>(w.layout, w.task.sequence, w.head, next, next + 1, w.last);
-      for_tiles<Side::values>(w, p, [&](const uint8_t* values, int begin, int end) {
-        accumulate<Kv>(cache_, values, begin, end, p - w.first, w.scratch);
-      });
-    }
+    for_tiles<Side::values>(w, [&](const Tiles& values, int begin, int end, int64_t at) {
+      accumulate<Kv>(cache_, values, begin, end, at, w.scratch);
+    });
   }
 
   // Sums to where they are read: the result of a row that has one chunk, a part of it else.
@@ -167,7 +167,6 @@ class Attention {
   }
 
   enum class Side { keys, values };
-  static constexpr int64_t kAhead = 2;  // tiles
 
   template <Side side>
   const uint8_t* side_of(int64_t block, int head) const {
@@ -179,8 +178,7 @@ class Attention {
     return side_of<side>(w.layout.block(w.task.sequence, tile), w.head);
   }
 
-  // Ask the memory for tiles [from, to) of a side, as far as they hold positions below `last`: tiles lie apart, so that
-  // the hardware does not see what comes next.
+  // Ask the memory for tiles [from, to) of a side, as far as they hold positions below `last`.
   template <Side side>
   void ask(const Layout& layout, int64_t sequence, int head, int64_t from, int64_t to, int64_t last) const {
     for (int64_t tile = from; tile < to && tile * kPage < last; ++tile) {
@@ -189,16 +187,33 @@ class Attention {
     }
   }
 
-  // Calls fn(tile, first query, last query) for the tile at position p: once where all rows share it, else row by row.
+  // Calls fn(tiles, first query, last query, place among the task's keys) for all tiles of a task: for a few at once
+  // where all rows share them, else for each and row by row.
   template <Side side, class Fn>
-  void for_tiles(const Work& w, int64_t p, Fn&& fn) const {
-    const int64_t tile = p / kPage;
-    if (w.layout.shared(w.task.sequence, tile)) {
-      fn(tile_of<side>(w, tile), 0, w.count);
-      return;
+  void for_tiles(const Work& w, Fn&& fn) const {
+    const int64_t end = (w.last + kPage - 1) / kPage;
+    const auto shared = [&](int64_t tile) { return tile < end && w.layout.shared(w.task.sequence, tile); };
+    for (int64_t tile = w.first / kPage; tile < end;) {
+      Tiles tiles;
+      for (int i = 0; i < kTilesTogether; ++i) {
+        tiles.now[i] = tile_of<side>(w, std::min(tile + i, end - 1));
+        tiles.next[i] = tile_of<side>(w, std::min(tile + kTilesTogether + i, end - 1));
+      }
+      const int64_t p = tile * kPage;
+      for (tiles.count = 0; tiles.count < kTilesTogether && shared(tile + tiles.count);) ++tiles.count;
+      if (tiles.count) {
+        fn(tiles, 0, w.count, p - w.first);
+        tile += tiles.count;
+        continue;
+      }
+      tiles.count = 1;
+      for (int begin = 0; begin < w.count; begin += group_) {
+        if (w.layout.length(row(w, begin)) <= p) continue;
+        tiles.now[0] = gather<side>(w, row(w, begin), p);
+        fn(tiles, begin, begin + group_, p - w.first);
+      }
+      ++tile;
     }
-    for (int begin = 0; begin < w.count; begin += group_)
-      if (w.layout.length(row(w, begin)) > p) fn(gather<side>(w, row(w, begin), p), begin, begin + group_);
   }
 
   // The tile at position p as row r sees it: as it stands in the cache where the row's nodes are in line, else a copy

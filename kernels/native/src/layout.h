@@ -13,7 +13,7 @@ namespace paceline {
 constexpr int kChunk = 256;   // keys of one task: splits depend on a row's own length and nothing else
 constexpr int kRowsPerTask = 8;
 // A few rows over a short context are cut finer, so that threads share them evenly.
-constexpr int kFewRows = 8, kFewRowsPerTask = 2, kShort = 1024;
+constexpr int kFewRows = 8, kFewRowsPerTask = 4, kShort = 1024;
 
 // The tensors of one pass, as plain pointers; see the contract of tree_attention for their meaning.
 struct Batch {

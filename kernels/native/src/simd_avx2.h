@@ -10,6 +10,7 @@
 namespace paceline {
 
 constexpr int kRowTile = 3;  // rows whose sums fit the registers, four vectors each
+constexpr int kQueryTile = 6, kTileVectors = 1;  // queries and vectors of each whose sums fit the registers
 
 struct F { __m256 a, b; };
 struct I { __m256i a, b; };

@@ -8,6 +8,7 @@
 namespace paceline {
 
 constexpr int kRowTile = 8;  // rows whose sums fit the registers, two vectors each
+constexpr int kQueryTile = 12, kTileVectors = 2;  // queries and vectors of each whose sums fit the registers
 
 using F = __m512;
 using I = __m512i;

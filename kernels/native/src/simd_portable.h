@@ -11,6 +11,7 @@
 namespace paceline {
 
 constexpr int kRowTile = 4;  // rows that share one unpacking of weights
+constexpr int kQueryTile = 6, kTileVectors = 2;  // queries and vectors of each whose sums fit the registers
 
 struct F { float v[kLanes]; };
 struct I { int32_t v[kLanes]; };

@@ -180,3 +180,20 @@ def test_a_row_has_the_same_bits_in_any_chunk_and_beside_any_others(
                 alone = attend(q[start : start + count], [line], owned[:1])
                 assert np.array_equal(alone, whole[start : start + count]), (threads, start, count)
             start += count
+
+
+@pytest.mark.parametrize("kv", KV)
+@pytest.mark.parametrize("context", [1, *(n * CHUNK + by for n in (1, 2, 4) for by in (-1, 0, 1))])
+def test_rows_together_have_the_same_bits_as_each_alone(
+    module: ModuleType, pools: dict[int, Any], context: int, kv: str
+) -> None:
+    """Few rows of one sequence, as a chain and as a tree that is a line: in ever other numbers."""
+    blocks, most = 70, 16
+    k, v = random_kv(blocks, 1, 64, seed=context)
+    table = list(range(blocks))
+    q = random_queries([chain(context, most)], 3, 64)
+    one, two = (Attention(module, pools[threads], kv, k, v) for threads in (1, 2))
+    alone = np.concatenate([one(q[r : r + 1], [chain(context + r, 1)], [table]) for r in range(most)])
+    for rows in (2, 3, 4, 5, 7, 8, 9, 16):
+        for job in (chain(context, rows), Job(context, rows, tuple(range(-1, rows - 1)))):
+            assert np.array_equal(two(q[:rows], [job], [table]), alone[:rows]), rows
