@@ -12,13 +12,15 @@ from paceline.kernels.batch import Batch
 from paceline.kernels.linear import ArrayMatrix, float_rows
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.kernels.tree_attention import Layout
-from paceline.spec.training.target import LastLayer, Target
+from paceline.spec.training.target import LayerArrays, Target
 
 from .build import choose_ops
 from .config import EngineConfig
 from .device import choose_device
 from .model.checkpoint import Checkpoint
+from .model.config import ModelConfig
 from .model.decoder import Decoder, cache_shape
+from .model.weights import LayerWeights
 from .page_table import blocks_for
 from .speculators import model_fingerprint
 
@@ -61,11 +63,14 @@ class DecoderTeacher:
 
 
 def target_of(checkpoint: Checkpoint) -> Target:
-    """The weights a trainer starts from and learns against, as arrays."""
+    """The weights a trainer starts from and learns against, as arrays; layers are read when they are asked for."""
     config, weights = checkpoint.config, checkpoint.load()
-    last = weights.layers[-1]
-    q, k, v = np.split(float_rows(last.qkv), [config.q_rows, config.q_rows + config.kv_rows])
-    gate, up = np.split(float_rows(last.gate_up), 2)
+
+    def layer(index: int) -> LayerArrays:
+        found = _arrays(weights.layers[index], config)
+        checkpoint.close()
+        return found
+
     embed = float_rows(weights.embed)
     target = Target(
         embed=embed,
@@ -75,21 +80,31 @@ def target_of(checkpoint: Checkpoint) -> Target:
         heads=config.num_heads,
         kv_heads=config.num_kv_heads,
         head_dim=config.head_dim,
+        intermediate=config.intermediate_size,
         rope_theta=config.rope.theta,
         layers=config.num_layers,
         context_length=config.context_length,
         trained_for=model_fingerprint(weights),
-        last=LastLayer(
-            q=q,
-            k=k,
-            v=v,
-            out=float_rows(last.out),
-            gate=gate,
-            up=up,
-            down=float_rows(last.down),
-            attn_norm=last.attn_norm,
-            ffn_norm=last.ffn_norm,
-        ),
+        layer=layer,
     )
     checkpoint.close()
     return target
+
+
+def _arrays(weights: LayerWeights, config: ModelConfig) -> LayerArrays:
+    q, k, v = np.split(float_rows(weights.qkv), [config.q_rows, config.q_rows + config.kv_rows])
+    gate, up = np.split(float_rows(weights.gate_up), 2)
+    return LayerArrays(
+        q=q,
+        k=k,
+        v=v,
+        out=float_rows(weights.out),
+        gate=gate,
+        up=up,
+        down=float_rows(weights.down),
+        attn_norm=weights.attn_norm,
+        ffn_norm=weights.ffn_norm,
+        qkv_bias=weights.qkv_bias,
+        q_norm=weights.q_norm,
+        k_norm=weights.k_norm,
+    )

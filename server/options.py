@@ -152,6 +152,7 @@ Out = Annotated[
 ]
 TrainTokens = Annotated[int, _option("tokens", "How much text to learn from, in tokens.", min=1)]
 DraftVocab = Annotated[int, _option("vocab", "How many of the model's tokens can be guessed: the commonest.", min=1)]
+DraftLayers = Annotated[int, _option("layers", "How many of the model's layers the draft model starts from.", min=1)]
 Epochs = Annotated[float, _option("epochs", "How often all text is learned.", min=0.0)]
 Minutes = Annotated[float, _option("minutes", "Most minutes of training, writing not counted; 0: no limit.", min=0.0)]
 TrainSeed = Annotated[int, _option("seed", "The same seed gives the same texts and the same order.", min=0)]

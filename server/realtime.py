@@ -7,6 +7,7 @@ message left lying would stop uvicorn from reading, and cancels and pongs would 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Sequence
@@ -34,7 +35,6 @@ _STOPPED = (1012, "The server stopped; connect again in a moment.")
 _TEXT_ONLY = (1003, "Binary frames are not supported; send JSON text.")
 _NOT_READ = (1008, "You send on without reading the answers; read them, and connect again.")
 _BROKEN = (1011, "The server failed; its log says why.")
-_CLOSE_PATIENCE_S = 5.0
 _MESSAGE_CHARS = 1024  # what a message counts besides its own length, for the events that answer it
 
 _log = logging.getLogger("paceline.server")
@@ -109,11 +109,8 @@ class _Connection:
         finally:
             await cancel_all((*tasks, *self._replies.values()))
         if close is not None:
-            try:
-                async with asyncio.timeout(_CLOSE_PATIENCE_S):
-                    await self._websocket.close(*close)
-            except (TimeoutError, RuntimeError, WebSocketDisconnect):
-                pass  # it left meanwhile, or does not read: the transport's patience ends it
+            with contextlib.suppress(RuntimeError, WebSocketDisconnect):  # it left meanwhile
+                await self._websocket.close(*close)
 
     async def _read(self) -> Close | None:
         """Receives until the end; returns how to close, None when the client has left."""

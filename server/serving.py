@@ -7,27 +7,21 @@ import contextlib
 import errno
 import signal
 import socket
-from asyncio import TimerHandle
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
 
-import h11
 import uvicorn
 from uvicorn.config import LOGGING_CONFIG
-from uvicorn.protocols.http.h11_impl import H11Protocol
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from paceline.engine.errors import ConfigError
 
+from . import connections
 from .app import create_app
 from .context import Context, Settings
 from .service import Service
 
 _BACKLOG = 1024
-_WRITE_BUFFER = 32 * 1024  # bytes that may wait in user space for one slow client; the kernel holds more
 _ENDINGS_S = 1  # after draining: for replies that were cut short to say so
-_LAST_WORDS_S = 2  # after draining: for answers and close frames that are on their way
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -109,11 +103,11 @@ def make_server(
     app = create_app(service, settings)
     access_log = settings.log_level in ("debug", "info")
 
-    class Http(_Http):
+    class Http(connections.Http):
         patience_s = settings.client_patience_s
         request_patience_s = settings.request_patience_s
 
-    class WebSocket(_WebSocket):
+    class WebSocket(connections.WebSocket):
         patience_s = settings.client_patience_s
 
     config = uvicorn.Config(
@@ -129,7 +123,7 @@ def make_server(
         log_level="info" if access_log else settings.log_level,
         server_header=False,
         proxy_headers=False,
-        timeout_graceful_shutdown=_LAST_WORDS_S,
+        timeout_graceful_shutdown=connections.LAST_WORDS_S,
     )
     return Server(config, app.state.context, lambda: on_ready(url_of(listener)))
 
@@ -171,125 +165,3 @@ class Server(uvicorn.Server):
             self.context.service.streams.abort_all()  # again and again: some were only about to begin
             await asyncio.wait((endings,), timeout=0.02)
         await super().shutdown(sockets)
-
-
-class _Patient:
-    """Drops the connection of a client that takes nothing for `patience_s` seconds while data waits for it.
-
-    Without this a reader that never reads would hold its reply, its socket and a place in the batch for ever.
-    """
-
-    patience_s: float
-    _patience: TimerHandle | None = None
-    _waiting_bytes = 0
-    transport: Any
-
-    def connection_made(self, transport: Any) -> None:  # uvloop's are no asyncio.Transport
-        transport.set_write_buffer_limits(high=_WRITE_BUFFER)
-        super().connection_made(transport)  # type: ignore[misc]
-
-    def pause_writing(self) -> None:
-        super().pause_writing()  # type: ignore[misc]
-        self._watch()
-
-    def resume_writing(self) -> None:
-        super().resume_writing()  # type: ignore[misc]
-        self._stop_watching()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_watching()
-        super().connection_lost(exc)  # type: ignore[misc]
-
-    def _watch(self) -> None:
-        self._stop_watching()
-        self._waiting_bytes = self.transport.get_write_buffer_size()
-        self._patience = asyncio.get_running_loop().call_later(self.patience_s, self._look)
-
-    def _look(self) -> None:
-        if self.transport.get_write_buffer_size() >= self._waiting_bytes:
-            self.transport.abort()
-        else:
-            self._watch()
-
-    def _stop_watching(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
-            self._patience = None
-
-
-class _Http(_Patient, H11Protocol):
-    """Closes a connection whose next request does not arrive whole, headers and all, within `request_patience_s`.
-
-    uvicorn's own keep-alive time runs only after an answer and ends with the next byte, so that silent and dripping
-    clients could hold every file the process may open. Bodies have a limit of their own, in `read_body`.
-    """
-
-    request_patience_s: float
-    _deadline: TimerHandle | None = None
-    _upgraded = False
-
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        self._expect_request()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        self._expect_request()
-
-    def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        super().handle_websocket_upgrade(event)
-        self._upgraded = True
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_expecting()
-        super().connection_lost(exc)
-
-    def _expect_request(self) -> None:
-        if self._upgraded or (self.cycle is not None and not self.cycle.response_complete):
-            self._stop_expecting()
-        elif self._deadline is None:
-            self._deadline = asyncio.get_running_loop().call_later(self.request_patience_s, self.transport.close)
-
-    def _stop_expecting(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-
-
-class _WebSocket(_Patient, WebSocketsSansIOProtocol):
-    """uvicorn's, without an error in the log for what clients do, and with a close frame that arrives."""
-
-    async def send(self, message: Any) -> None:
-        await super().send(message)
-        if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
-            self.handshake_complete = True  # a refusal ends the handshake too, which uvicorn forgets
-
-    def send_receive_event_to_app(self) -> None:
-        if self.curr_msg_data_type == "text" and not self.close_sent:
-            try:
-                b"".join(self.frames).decode()
-            except UnicodeDecodeError:
-                self.frames = []
-                self.conn.fail(1007, "Text frames must be UTF-8.")
-                self.handle_parser_exception()
-                return
-        super().send_receive_event_to_app()
-
-    def handle_parser_exception(self) -> None:
-        """Says why, ends the sending side, and reads to the client's end without keeping anything.
-
-        uvicorn closes at once. Whatever the client has still under way then makes the system reset the connection, and
-        a reset can overtake the close frame (RFC 6455 section 7.1.1; RFC 1122 section 4.2.2.13).
-        """
-        if self.close_sent:
-            return
-        self.close_sent = True
-        closing = self.conn.close_sent
-        assert closing is not None
-        self.queue.put_nowait({"type": "websocket.disconnect", "code": closing.code, "reason": closing.reason})
-        self.transport.write(b"".join(self.conn.data_to_send()))
-        self.transport.write_eof()
-        if self.read_paused:
-            self.read_paused = False
-            self.transport.resume_reading()
-        self.close_timer = self.loop.call_later(self.close_timeout, self.transport.close)

@@ -24,13 +24,13 @@ from paceline.engine.speculators import model_fingerprint
 from paceline.engine.teacher import DecoderTeacher, target_of
 from paceline.engine.writer import EngineWriter
 from paceline.spec.training.dialogues import OPENINGS, Recipe
-from paceline.spec.training.run import Kind, Plan, train
+from paceline.spec.training.run import DRAFT_LAYERS, Kind, Plan, train
 from paceline.spec.training.target import Target, TrainingError
 
 from .chat_template import ChatTemplate
 from .terminal import notices, output
 from .tokenizer import Tokenizer
-from .train_text import frame_of, logged_texts, prompt_tokens
+from .train_text import frame_of, logged_texts, prompt_tokens, text_files
 
 _AT_ONCE = 40  # conversations: on two cores a step of 40 rows costs six of one row
 
@@ -41,7 +41,8 @@ class TrainOptions:
     model: str
     out: Path
     tokens: int
-    vocab: int
+    vocab: int | None
+    layers: int | None
     epochs: float
     minutes: float | None
     seed: int
@@ -56,6 +57,7 @@ class TrainOptions:
             "model": trained_for,
             "--tokens": self.tokens,
             "--vocab": self.vocab,
+            "--layers": self.layers,
             "--epochs": self.epochs,
             "--minutes": self.minutes,
             "--seed": self.seed,
@@ -68,6 +70,7 @@ class TrainOptions:
             "out": self.out,
             "tokens": self.tokens,
             "vocab": self.vocab,
+            "layers": self.layers,
             "epochs": self.epochs,
             "minutes": self.minutes,
             "seed": self.seed,
@@ -90,7 +93,7 @@ class Subject:
         self.frame = frame_of(self.template, self.tokenizer)
         context = self.checkpoint.config.context_length
         self.recipe = replace(Recipe(), length=min(Recipe().length, context - 1))
-        self._cache = cache
+        self.cache = cache
         self._config = EngineConfig(
             max_batch=_AT_ONCE, context_length=min(2 * Recipe().length, context), threads=threads, speculator="none"
         )
@@ -110,12 +113,12 @@ class Subject:
         return target_of(self.checkpoint)
 
     def writer(self) -> EngineWriter:
-        engine = build_engine(self.checkpoint, self._config, cache=self._cache)
+        engine = build_engine(self.checkpoint, self._config, cache=self.cache)
         return EngineWriter(engine, frozenset(self.tokenizer.eos_ids), _AT_ONCE)
 
     def teacher(self, taps: Sequence[int]) -> DecoderTeacher:
         length = self._config.context_length or self.recipe.length  # of texts that were held, too
-        return DecoderTeacher(self.checkpoint, self._config, taps, length, self._cache)
+        return DecoderTeacher(self.checkpoint, self._config, taps, length, self.cache)
 
 
 def run_training(options: TrainOptions, path: Path, cache: Path) -> None:
@@ -132,6 +135,8 @@ def run_training(options: TrainOptions, path: Path, cache: Path) -> None:
         kind=options.kind,
         tokens=options.tokens,
         vocab=options.vocab,
+        layers=options.layers or DRAFT_LAYERS,
+        companions=text_files(model.checkpoint.text) if options.kind == "draft" else {},
         epochs=options.epochs,
         minutes=options.minutes or None,
         seed=options.seed,

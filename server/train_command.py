@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +31,7 @@ def _command(kind: Kind, text: str) -> Callable[..., None]:
         model: o.Model = None,
         tokens: o.TrainTokens = 800_000,
         vocab: o.DraftVocab = 8192,
+        layers: o.DraftLayers = 4,
         epochs: o.Epochs = 3.0,
         minutes: o.Minutes = 60.0,
         seed: o.TrainSeed = 0,
@@ -46,7 +48,8 @@ def _command(kind: Kind, text: str) -> Callable[..., None]:
             model=name,
             out=out,
             tokens=tokens,
-            vocab=vocab,
+            vocab=None if kind == "draft" else vocab,
+            layers=layers if kind == "draft" else None,
             epochs=epochs,
             minutes=minutes,
             seed=seed,
@@ -60,12 +63,17 @@ def _command(kind: Kind, text: str) -> Callable[..., None]:
         f"Train {text}.\n\nWrites --out, a drafter that `serve --speculator` takes. When it is interrupted, the same "
         "command goes on where it was."
     )
+    meaningless = "vocab" if kind == "draft" else "layers"  # a draft model has the model's vocabulary
+    signature = inspect.signature(command, eval_str=True)
+    kept = [parameter for name, parameter in signature.parameters.items() if name != meaningless]
+    command.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
     return command
 
 
 train_app.command("eagle")(_command("eagle", "one layer that reads the model's hidden states and its own (EAGLE-3)"))
 train_app.command("medusa")(_command("medusa", "heads that each guess one token further, blindly (Medusa)"))
 train_app.command("hydra")(_command("hydra", "heads that know the guesses before theirs (Hydra)"))
+train_app.command("draft")(_command("draft", "a small model that starts as some of the model's own layers"))
 
 
 @train_app.command("eval")

@@ -8,9 +8,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from paceline.engine.draft_checkpoint import open_draft
 from paceline.engine.drafter_file import DrafterFile
 from paceline.engine.eagle_file import read_eagle
 from paceline.engine.errors import ConfigError, ModelError
+from paceline.engine.model.config import FAMILIES, RopeConfig
+from paceline.engine.teacher import target_of
 from paceline.spec.eagle import ARCHITECTURE as EAGLE
 from paceline.spec.heads import HYDRA, MEDUSA
 from paceline.spec.training.corpus import write_answers
@@ -73,7 +76,7 @@ def _load(file: DrafterFile, subject: Subject) -> _Drafter:
         kind: Kind = "hydra" if HYDRA in architectures else "medusa"
         taps, depth = taps_of(kind, config.num_layers), file.size("medusa_num_heads")
         vocabulary = file.tensor("vocabulary", file.size("draft_vocab_size")).astype(np.int64)
-        student = make_student(kind, target, taps, depth)
+        student = make_student(kind, target, taps, heads=depth)
     elif EAGLE in architectures:
         weights = read_eagle(file, config)
         taps, depth, vocabulary = weights.taps, EXAM_DEPTH, weights.vocabulary
@@ -84,9 +87,25 @@ def _load(file: DrafterFile, subject: Subject) -> _Drafter:
             head[vocabulary] = weights.head
             target = replace(target, head=head)
         student = make_student("eagle", target, taps)
+    elif file.config.get("model_type") in FAMILIES:
+        return _whole_model(file.folder, subject)
     else:
         raise ModelError(
-            f"The drafter {file.folder} is of the kind {architectures!r}; {EAGLE}, {MEDUSA} or {HYDRA} can be measured."
+            f"The drafter {file.folder} is of the kind {architectures!r}; {EAGLE}, {MEDUSA}, {HYDRA} or a whole model "
+            "can be measured."
         )
     load_weights(student, file)
     return _Drafter(student, taps, vocabulary, depth, target)
+
+
+def _whole_model(path: Path, subject: Subject) -> _Drafter:
+    """All of its layers are what a student starts with, which is the model."""
+    draft = open_draft(path, subject.checkpoint.text, subject.cache)
+    if draft.config.rope != RopeConfig(theta=draft.config.rope.theta):
+        raise ModelError(f"The model {path} scales its rotation, and cannot be measured; try it with --speculator.")
+    own = target_of(draft)
+    missing = max(0, subject.checkpoint.config.vocab_size - own.vocab_size)  # tables are padded to sizes of their own
+    embed, head = (np.pad(table, ((0, missing), (0, 0)), "edge") for table in (own.embed, own.head))
+    student = make_student("draft", own, (), layers=own.layers)
+    taps = taps_of("draft", subject.checkpoint.config.num_layers)
+    return _Drafter(student, taps, np.arange(own.vocab_size), EXAM_DEPTH, replace(own, embed=embed, head=head))

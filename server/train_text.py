@@ -9,10 +9,12 @@ from typing import Any
 import orjson
 
 from paceline.engine.errors import ConfigError, ModelError
+from paceline.engine.model.assets import TextAssets
 from paceline.spec.training.dialogues import Dialogue, Frame, Tokens
 
 from .bench_prompts import load_prompts
 from .chat_template import ChatTemplate
+from .gguf_vocab import tokenizer_from_gguf
 from .tokenizer import Tokenizer
 
 _FIRST, _REPLY, _SECOND = "QQQ1", "QQQ2", "QQQ3"  # stand for what is said
@@ -34,6 +36,19 @@ def frame_of(template: ChatTemplate, tokenizer: Tokenizer) -> Frame:
     if not (first and reply and second and parts[1] and parts[2]):
         raise ModelError("The model's chat template cannot be taken apart, so the model cannot write conversations.")
     return Frame(*parts)
+
+
+def text_files(assets: TextAssets) -> dict[str, bytes]:
+    """The model's text side as files of a Hugging Face folder, for a model that shall mean the same by its tokens."""
+    tokenizer = assets.tokenizer_json
+    if tokenizer is None:
+        tokenizer = tokenizer_from_gguf(assets.gguf or {}).to_str()
+    config = {"bos_token": assets.bos_token, "eos_token": assets.eos_token, "chat_template": assets.chat_template}
+    return {
+        "tokenizer.json": tokenizer.encode(),
+        "tokenizer_config.json": orjson.dumps({name: value for name, value in config.items() if value is not None}),
+        "generation_config.json": orjson.dumps({"eos_token_id": assets.eos_ids}),
+    }
 
 
 def prompt_tokens(path: Path, template: ChatTemplate, tokenizer: Tokenizer) -> list[tuple[Tokens, list[Tokens]]]:

@@ -30,7 +30,10 @@ HEAVY = ("torch", "triton", "transformers")
 # path -> why it may import torch, besides the files called reference.py
 LOADS_TORCH: dict[str, str] = {
     f"spec/training/{name}.py": "a drafter learns by torch's gradients; serving never loads it"
-    for name in ("batches", "eagle", "eagle_student", "export", "heads", "lesson", "run", "student", "trainer")
+    for name in (
+        *("batches", "draft_student", "eagle", "eagle_student", "export", "heads", "layers", "lesson", "run"),
+        *("student", "trainer"),
+    )
 }
 
 LINES = 300
@@ -46,6 +49,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "spec/training/batches.py": "in whole runs, in tests/spec/training/test_run.py",
     "spec/training/eagle_student.py": "beside the layer and the drafter's pass, in tests/spec/training/test_eagle.py",
     "spec/training/export.py": "written and read again, in tests/spec/training/test_run.py",
+    "spec/training/layers.py": "inside students, in test_eagle.py and test_draft_student.py",
     "spec/training/student.py": "through the students, in tests/spec/training/test_eagle.py",
     "spec/training/target.py": "plain records and protocols, filled in tests/engine/test_teacher.py",
     "spec/training/trainer.py": "in whole runs, killed and not, in tests/spec/training/test_run.py",

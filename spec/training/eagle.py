@@ -7,34 +7,10 @@ are those of published EAGLE-3 checkpoints.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-
-@dataclass(frozen=True, slots=True)
-class LayerShape:
-    """H hidden, I intermediate, Hq query heads, Hkv key heads, D head size; taps: hidden states read per token."""
-
-    hidden: int
-    intermediate: int
-    heads: int
-    kv_heads: int
-    head_dim: int
-    taps: int
-    eps: float
-
-
-class _Norm(nn.Module):
-    def __init__(self, size: int, eps: float) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(size))
-        self._eps = eps
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.rms_norm(x, (x.shape[-1],), self.weight, self._eps)
+from .layers import MLP, LayerShape, Norm, Turn, rotate
 
 
 class _Attention(nn.Module):
@@ -47,9 +23,7 @@ class _Attention(nn.Module):
         self.v_proj = nn.Linear(2 * shape.hidden, shape.kv_heads * shape.head_dim, bias=False)
         self.o_proj = nn.Linear(width, shape.hidden, bias=False)
 
-    def forward(
-        self, x: Tensor, turn: tuple[Tensor, Tensor], past: list[tuple[Tensor, Tensor]], mask: Tensor
-    ) -> Tensor:
+    def forward(self, x: Tensor, turn: Turn, past: list[tuple[Tensor, Tensor]], mask: Tensor) -> Tensor:
         """x: [B, L, 2H], of the len(past)-th guess in a row at each index; this pass's keys and values join `past`.
 
         The first pass's keys stand for what the target has computed, up to each index; those of later passes only for
@@ -58,8 +32,8 @@ class _Attention(nn.Module):
         s = self._shape
         batch, length, _ = x.shape
         group = s.heads // s.kv_heads
-        q = _rotate(self.q_proj(x).view(batch, length, s.heads, s.head_dim), turn)
-        k = _rotate(self.k_proj(x).view(batch, length, s.kv_heads, s.head_dim), turn)
+        q = rotate(self.q_proj(x).view(batch, length, s.heads, s.head_dim), turn)
+        k = rotate(self.k_proj(x).view(batch, length, s.kv_heads, s.head_dim), turn)
         v = self.v_proj(x).view(batch, length, s.kv_heads, s.head_dim)
         past.append((k, v))
         q = q.view(batch, length, s.kv_heads, group, s.head_dim) * s.head_dim**-0.5
@@ -73,37 +47,25 @@ class _Attention(nn.Module):
         return result
 
 
-class _MLP(nn.Module):
-    def __init__(self, shape: LayerShape) -> None:
-        super().__init__()
-        self.gate_proj = nn.Linear(shape.hidden, shape.intermediate, bias=False)
-        self.up_proj = nn.Linear(shape.hidden, shape.intermediate, bias=False)
-        self.down_proj = nn.Linear(shape.intermediate, shape.hidden, bias=False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
-        return out
-
-
 class _Layer(nn.Module):
     def __init__(self, shape: LayerShape) -> None:
         super().__init__()
-        self.input_layernorm = _Norm(shape.hidden, shape.eps)
-        self.hidden_norm = _Norm(shape.hidden, shape.eps)
+        self.input_layernorm = Norm(shape.hidden, shape.eps)
+        self.hidden_norm = Norm(shape.hidden, shape.eps)
         self.self_attn = _Attention(shape)
-        self.post_attention_layernorm = _Norm(shape.hidden, shape.eps)
-        self.mlp = _MLP(shape)
+        self.post_attention_layernorm = Norm(shape.hidden, shape.eps)
+        self.mlp = MLP(shape)
 
 
 class EagleLayer(nn.Module):
-    """fc, one layer, a norm; the head's rows are given with each call."""
+    """fc over `taps` hidden states per token, one layer, a norm; the head's rows are given with each call."""
 
-    def __init__(self, shape: LayerShape) -> None:
+    def __init__(self, shape: LayerShape, taps: int) -> None:
         super().__init__()
         self.shape = shape
-        self.fc = nn.Linear(shape.taps * shape.hidden, shape.hidden, bias=False)
+        self.fc = nn.Linear(taps * shape.hidden, shape.hidden, bias=False)
         self.midlayer = _Layer(shape)
-        self.norm = _Norm(shape.hidden, shape.eps)
+        self.norm = Norm(shape.hidden, shape.eps)
 
     def features(self, taps: Tensor) -> Tensor:
         """taps: [B, L, T, H] -> [B, L, H]."""
@@ -114,7 +76,7 @@ class EagleLayer(nn.Module):
         self,
         hidden: Tensor,
         embedded: Tensor,
-        turn: tuple[Tensor, Tensor],
+        turn: Turn,
         past: list[tuple[Tensor, Tensor]],
         mask: Tensor,
     ) -> Tensor:
@@ -124,10 +86,3 @@ class EagleLayer(nn.Module):
         x = hidden + layer.self_attn(both, turn, past, mask)
         out: Tensor = x + layer.mlp(layer.post_attention_layernorm(x))
         return out
-
-
-def _rotate(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
-    """x: [B, L, heads, D]; turn: cos and sin [L, D / 2]. Pairs are (i, i + D / 2)."""
-    cos, sin = (part[None, :, None] for part in turn)
-    a, b = x.chunk(2, dim=-1)
-    return torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1)

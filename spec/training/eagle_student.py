@@ -10,49 +10,42 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ..eagle import ARCHITECTURE
-from .eagle import EagleLayer, LayerShape
+from .eagle import EagleLayer
+from .layers import LayerShape, named
 from .student import Examples
 from .target import Target
+
+_COPIED = ("self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj", "post_attention_layernorm")
 
 
 class EagleStudent:
     """Starts as a copy of the target's last layer that adds what the embedding says: it guesses at once, if badly."""
 
     def __init__(self, target: Target, taps: tuple[int, ...]) -> None:
-        last, size = target.last, target.hidden_size
-        self._target = target
+        size = target.hidden_size
         self._taps = taps
-        self.module = EagleLayer(
-            LayerShape(
-                hidden=size,
-                intermediate=len(last.gate),
-                heads=target.heads,
-                kv_heads=target.kv_heads,
-                head_dim=target.head_dim,
-                taps=len(taps),
-                eps=target.eps,
-            )
-        )
-        self._frequencies = target.rope_theta ** (-np.arange(0, target.head_dim, 2) / target.head_dim)
-        layer = self.module.midlayer
-        attention, mlp = layer.self_attn, layer.mlp
+        self._shape = LayerShape.of(target)
+        self.module = EagleLayer(self._shape, len(taps))
+        layer, start = self.module.midlayer, named(target.layer(target.layers - 1))
         with torch.no_grad():
-            for linear, rows in ((attention.q_proj, last.q), (attention.k_proj, last.k), (attention.v_proj, last.v)):
-                linear.weight[:, :size].normal_(0, 0.01)
-                linear.weight[:, size:] = torch.from_numpy(rows)
-            for parameter, values in (
-                (attention.o_proj.weight, last.out),
-                (mlp.gate_proj.weight, last.gate),
-                (mlp.up_proj.weight, last.up),
-                (mlp.down_proj.weight, last.down),
-                (layer.hidden_norm.weight, last.attn_norm),
-                (layer.post_attention_layernorm.weight, last.ffn_norm),
-                (self.module.norm.weight, target.norm),
+            for name in ("q_proj", "k_proj", "v_proj"):
+                weight = layer.self_attn.get_parameter(f"{name}.weight")
+                weight[:, :size].normal_(0, 0.01)
+                weight[:, size:] = start[f"self_attn.{name}.weight"]
+            layer.hidden_norm.weight.copy_(start["input_layernorm.weight"])
+            for name in (
+                "self_attn.o_proj",
+                "mlp.gate_proj",
+                "mlp.up_proj",
+                "mlp.down_proj",
+                "post_attention_layernorm",
             ):
-                parameter.copy_(torch.from_numpy(values))
+                layer.get_parameter(f"{name}.weight").copy_(start[f"{name}.weight"])
+            self.module.norm.weight.copy_(torch.from_numpy(target.norm))
             self.module.fc.weight.normal_(0, 0.002)
             self.module.fc.weight[:, -size:] += torch.eye(size)
 
@@ -65,32 +58,22 @@ class EagleStudent:
         hidden = self.module.features(examples.hidden[:, :places])
         for k in range(depth):
             embedded = examples.ahead(examples.embedded, 1 + k)
-            hidden = self.module.guess(hidden, embedded, self._turn(places, k, device), past, later)
+            hidden = self.module.guess(hidden, embedded, self._shape.turn(places, k, device), past, later)
             yield hidden
-
-    def _turn(self, places: int, shift: int, device: torch.device) -> tuple[Tensor, Tensor]:
-        angles = np.outer(np.arange(places) + shift, self._frequencies)
-        cos, sin = (torch.from_numpy(f(angles).astype(np.float32)).to(device) for f in (np.cos, np.sin))
-        return cos, sin
 
     def finish(self, rows: Tensor) -> Tensor:
         out: Tensor = self.module.norm(rows)
         return out
 
     def config(self) -> Mapping[str, object]:
-        shape = self.module.shape
         return {
             "architectures": [ARCHITECTURE],
             "model_type": "llama",
-            "hidden_size": shape.hidden,
-            "target_hidden_size": shape.hidden,
-            "intermediate_size": shape.intermediate,
-            "num_hidden_layers": 1,
-            "num_attention_heads": shape.heads,
-            "num_key_value_heads": shape.kv_heads,
-            "head_dim": shape.head_dim,
-            "rms_norm_eps": shape.eps,
-            "rope_theta": self._target.rope_theta,
-            "hidden_act": "silu",
+            **self._shape.config(layers=1),
+            "target_hidden_size": self._shape.hidden,
             "taps": list(self._taps),
         }
+
+    def extras(self, vocabulary: NDArray[np.int64]) -> Mapping[str, Tensor]:
+        """What to add to a guess's number to get the target's id, as published checkpoints have it."""
+        return {"d2t": torch.from_numpy(vocabulary - np.arange(len(vocabulary)))}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
@@ -17,12 +18,14 @@ from .student import Student
 from .target import Target
 
 
-def save_drafter(folder: Path, student: Student, target: Target, vocabulary: NDArray[np.int64]) -> None:
-    """Weights in bfloat16, without a head: the target's rows serve. The config comes last: with it the drafter exists.
-
-    `d2t` holds what to add to a guess's number to get the target's id, as published EAGLE-3 checkpoints have it; heads
-    come with the ids themselves, as `vocabulary`.
-    """
+def save_drafter(
+    folder: Path,
+    student: Student,
+    target: Target,
+    vocabulary: NDArray[np.int64],
+    companions: Mapping[str, bytes] = MappingProxyType({}),
+) -> None:
+    """Weights in bfloat16. The config comes last: with it the drafter exists. companions: other files of the folder."""
     config: dict[str, object] = {
         **student.config(),
         "vocab_size": target.vocab_size,
@@ -30,11 +33,11 @@ def save_drafter(folder: Path, student: Student, target: Target, vocabulary: NDA
         "torch_dtype": "bfloat16",
         "trained_for": target.trained_for,
     }
-    tensors = {name: tensor.to("cpu", torch.bfloat16).contiguous() for name, tensor in _state(student).items()}
-    if "taps" in config:
-        tensors["d2t"] = torch.from_numpy(vocabulary - np.arange(len(vocabulary)))
-    else:
-        tensors["vocabulary"] = torch.from_numpy(vocabulary)
+    tensors = {**_state(student), **student.extras(vocabulary)}
+    for name, tensor in tensors.items():
+        tensors[name] = tensor.to("cpu", torch.bfloat16 if tensor.is_floating_point() else tensor.dtype).contiguous()
+    for name, content in companions.items():
+        write_atomically(folder / name, content)
     write_atomically(folder / "model.safetensors", save(tensors, metadata={"format": "pt"}))
     write_atomically(folder / "config.json", json.dumps(config, indent=1).encode())
 

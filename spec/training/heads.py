@@ -6,7 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -71,3 +73,6 @@ class HeadsStudent:
             "medusa_num_heads": len(self.module),
             "medusa_num_layers": self._blocks,
         }
+
+    def extras(self, vocabulary: NDArray[np.int64]) -> Mapping[str, Tensor]:
+        return {"vocabulary": torch.from_numpy(vocabulary)}

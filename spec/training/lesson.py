@@ -9,11 +9,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 from .figures import MISSED
 from .student import Examples, Student
 from .target import Target
 
+_LOGITS = 2**25  # most at once, 128 MiB: a model with a large vocabulary and a long batch has gigabytes of them
 _DECAY = 0.8  # weight of a guess over that of the one before it: later ones matter only when those before were right
 
 
@@ -25,6 +27,7 @@ class Lesson:
         self._head = torch.from_numpy(target.head[vocabulary]).to(device)
         self._norm = torch.from_numpy(target.norm).to(device)
         self._eps = target.eps
+        self._rows = max(1, _LOGITS // len(vocabulary))  # whose logits are there at once
         number = np.full(target.vocab_size, -1, np.int64)
         number[vocabulary] = np.arange(len(vocabulary))
         self._number = torch.from_numpy(number).to(device)  # [V], a token's place among the guessable ones
@@ -39,14 +42,30 @@ class Lesson:
             used = examples.ahead(examples.answers, 2 + k)
             if not used.any():
                 continue
-            logits = student.finish(guess[used]) @ self._head.T
-            with torch.no_grad():
-                states = examples.ahead(examples.hidden[:, :, -1], 1 + k)[used]
-                taught = (F.rms_norm(states, states.shape[-1:], self._norm, self._eps) @ self._head.T).softmax(-1)
+            pieces = self._pieces(used)
+            rows = guess[used].chunk(pieces)
+            states = examples.ahead(examples.hidden[:, :, -1], 1 + k)[used].chunk(pieces)
+            loss = torch.zeros_like(total)
+            for piece in zip(rows, states, strict=True):
+                if len(rows) == 1:
+                    loss = self._cross_entropy(student, *piece)
+                else:  # the gradient makes the logits again
+                    loss = loss + checkpoint(self._cross_entropy, student, *piece, use_reentrant=False)
             weight = _DECAY**k
-            total = total - weight * (taught * logits.log_softmax(-1)).sum(-1).mean()
+            total = total + weight * loss / used.sum()
             weights += weight
         return total / max(weights, 1e-9)
+
+    def _pieces(self, used: Tensor) -> int:
+        """In how many parts logits are made for so many places that are used."""
+        return -(-int(used.sum()) // self._rows)
+
+    def _cross_entropy(self, student: Student, rows: Tensor, states: Tensor) -> Tensor:
+        """rows, states: [M, H] of guesses, and of what the target made of the tokens before what is guessed. A sum."""
+        logits = student.finish(rows) @ self._head.T
+        with torch.no_grad():
+            taught = (F.rms_norm(states, states.shape[-1:], self._norm, self._eps) @ self._head.T).softmax(-1)
+        return -(taught * logits.log_softmax(-1)).sum()
 
     def ranks(self, student: Student, batches: Iterable[Examples], depth: int) -> NDArray[np.int64]:
         """[places, depth]: the rank of each token that came, at places followed by `depth` answered tokens."""
@@ -58,10 +77,14 @@ class Lesson:
                     continue
                 columns = []
                 for k, guess in enumerate(student.guesses(examples, depth)):
-                    logits = student.finish(guess[every]) @ self._head.T
                     number = self._number[examples.ahead(examples.tokens, 2 + k)[every]]
-                    value = logits.gather(1, number.clamp(min=0)[:, None])
-                    rank = (logits > value).sum(1)
-                    columns.append(rank.masked_fill(number < 0, MISSED))
+                    pieces = zip(*(values.chunk(self._pieces(every)) for values in (guess[every], number)), strict=True)
+                    columns.append(torch.cat([self._rank(student, *piece) for piece in pieces]))
                 found.append(torch.stack(columns, -1).cpu().numpy())
         return np.concatenate(found)
+
+    def _rank(self, student: Student, rows: Tensor, number: Tensor) -> Tensor:
+        """rows: [M, H]; number: [M], of the token that came, -1 for one that cannot be guessed. [M]."""
+        logits = student.finish(rows) @ self._head.T
+        value = logits.gather(1, number.clamp(min=0)[:, None])
+        return (logits > value).sum(1).masked_fill(number < 0, MISSED)

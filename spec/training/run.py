@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from .batches import Batches
 from .corpus import DialogueFile, frequent, held_out, write_dialogues
 from .dialogues import Dialogue, Frame, Recipe, Tokens, dialogues
+from .draft_student import DraftStudent
 from .eagle_student import EagleStudent
 from .export import save_drafter
 from .figures import Figures, figures_of
@@ -26,18 +27,24 @@ from .student import Student
 from .target import Target, Teacher, TrainingError, Writer
 from .trainer import Schedule, Trainer
 
-Kind = Literal["eagle", "medusa", "hydra"]
+Kind = Literal["eagle", "medusa", "hydra", "draft"]
 HEADS = 4
+DRAFT_LAYERS = 4
 EXAM_DEPTH = 5  # of a drafter that can guess any number in a row
+_LESSONS: Mapping[Kind, int] = {"eagle": 3, "draft": 1}  # guesses in a row that are trained; of heads all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a run is asked for. prompts: conversations up to where the model answers; texts: ones that were held."""
+    """What a run is asked for.
+
+    vocab: how many tokens can be guessed, None for all. layers: of a draft model. prompts: conversations up to where
+    the model answers; texts: ones that were held. companions: files that shall lie beside the drafter's own.
+    """
 
     kind: Kind
     tokens: int
-    vocab: int
+    vocab: int | None
     epochs: float
     minutes: float | None
     seed: int
@@ -46,6 +53,8 @@ class Plan:
     recipe: Recipe = field(default_factory=Recipe)
     prompts: Sequence[Tokens] = ()
     texts: Sequence[Dialogue] = ()
+    layers: int = DRAFT_LAYERS
+    companions: Mapping[str, bytes] = field(default_factory=dict)
 
 
 class Progress(Protocol):
@@ -59,7 +68,11 @@ def taps_of(kind: Kind, layers: int) -> tuple[int, ...]:
     return tuple(sorted({max(1, layers // 3), max(1, 2 * layers // 3), layers})) if kind == "eagle" else (layers,)
 
 
-def make_student(kind: Kind, target: Target, taps: tuple[int, ...], heads: int = HEADS) -> Student:
+def make_student(
+    kind: Kind, target: Target, taps: tuple[int, ...], *, heads: int = HEADS, layers: int = DRAFT_LAYERS
+) -> Student:
+    if kind == "draft":
+        return DraftStudent(target, layers)
     return EagleStudent(target, taps) if kind == "eagle" else HeadsStudent(target, heads, sequential=kind == "hydra")
 
 
@@ -84,6 +97,8 @@ def train(
 
     settings: what must be the same when the run goes on. about: what the report says besides. Raises TrainingError.
     """
+    if plan.kind == "draft" and plan.layers > layers:
+        raise TrainingError(f"The model has {layers} layers and can give no draft model {plan.layers}; ask for fewer.")
     with run_folder(folder, settings) as work:
         done = folder / REPORT
         if done.exists():
@@ -137,12 +152,12 @@ def _learn(
     device = best_device()
     held = held_out(len(texts))
     learned = sorted(set(range(len(texts))) - set(held))
-    vocabulary, share = frequent([texts[i] for i in learned], target.vocab_size, min(plan.vocab, target.vocab_size))
+    vocabulary, share = frequent([texts[i] for i in learned], target.vocab_size, plan.vocab or target.vocab_size)
     torch.manual_seed(plan.seed)
-    student = make_student(plan.kind, target, taps)
+    student = make_student(plan.kind, target, taps, layers=plan.layers)
     student.module.to(device)
     lesson = Lesson(target, vocabulary, device)
-    depth = EXAM_DEPTH if plan.kind == "eagle" else HEADS
+    depth = EXAM_DEPTH if plan.kind in _LESSONS else HEADS
     trainer = Trainer(
         student,
         lesson,
@@ -153,7 +168,7 @@ def _learn(
             epochs=plan.epochs,
             minutes=plan.minutes,
             seed=plan.seed,
-            lessons=3 if plan.kind == "eagle" else depth,
+            lessons=_LESSONS.get(plan.kind, depth),
             exam=depth,
         ),
         checkpoint=work / "checkpoint.pt",
@@ -163,7 +178,7 @@ def _learn(
         progress.report("training", part, f"loss {loss:.3f}, {exam.line()}")
 
     figures = trainer.run(report)
-    save_drafter(folder, student, target, vocabulary)
+    save_drafter(folder, student, target, vocabulary, plan.companions)
     return {
         "kind": plan.kind,
         "figures": figures.record(),

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 
@@ -58,4 +60,8 @@ class Student(Protocol):
 
     def config(self) -> Mapping[str, object]:
         """What its file says about it."""
+        ...
+
+    def extras(self, vocabulary: NDArray[np.int64]) -> Mapping[str, Tensor]:
+        """What its file holds besides its parameters. vocabulary: [N] ids that it guesses."""
         ...

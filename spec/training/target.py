@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,8 +19,8 @@ class TrainingError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LastLayer:
-    """Weights of the target's last layer. H hidden, I intermediate, Hq and Hkv heads of size D."""
+class LayerArrays:
+    """Weights of one of the target's layers. H hidden, I intermediate, Hq and Hkv heads of size D."""
 
     q: Floats  # [Hq D, H]
     k: Floats  # [Hkv D, H]
@@ -31,11 +31,17 @@ class LastLayer:
     down: Floats  # [H, I]
     attn_norm: Floats  # [H]
     ffn_norm: Floats  # [H]
+    qkv_bias: Floats | None = None  # [(Hq + 2 Hkv) D]
+    q_norm: Floats | None = None  # [D], of each head
+    k_norm: Floats | None = None  # [D]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The model that is drafted for. trained_for: the number by which a server knows the model again."""
+    """The model that is drafted for.
+
+    layer: reads one of its `layers`, counted from 0. trained_for: the number by which a server knows the model again.
+    """
 
     embed: Floats  # [V, H]
     head: Floats  # [V, H]; the same object as embed where the two are tied
@@ -44,11 +50,12 @@ class Target:
     heads: int
     kv_heads: int
     head_dim: int
+    intermediate: int
     rope_theta: float
     layers: int
     context_length: int
     trained_for: int
-    last: LastLayer
+    layer: Callable[[int], LayerArrays]
 
     @property
     def vocab_size(self) -> int:

@@ -44,11 +44,12 @@ def test_the_first_state_is_the_embedding_and_the_last_gives_the_logits(checkpoi
         assert [int((normal[length - 1] @ target.head.T).argmax())] == expected
 
 
-def test_the_target_holds_the_last_layer(checkpoint: RandomCheckpoint) -> None:
+def test_the_target_holds_the_layers(checkpoint: RandomCheckpoint) -> None:
     target, weights, config = target_of(checkpoint), checkpoint.load(), checkpoint.config
-    last = weights.layers[-1]
-    np.testing.assert_array_equal(np.concatenate([target.last.q, target.last.k, target.last.v]), dense(last.qkv))
-    np.testing.assert_array_equal(np.concatenate([target.last.gate, target.last.up]), dense(last.gate_up))
+    for layer, stored in zip(map(target.layer, range(target.layers)), weights.layers, strict=True):
+        np.testing.assert_array_equal(np.concatenate([layer.q, layer.k, layer.v]), dense(stored.qkv))
+        np.testing.assert_array_equal(np.concatenate([layer.gate, layer.up]), dense(stored.gate_up))
+        assert len(layer.q) == config.q_rows
+        assert len(layer.gate) == target.intermediate
     np.testing.assert_array_equal(target.head, dense(weights.lm_head))
-    assert len(target.last.q) == config.q_rows
     assert target.trained_for == model_fingerprint(weights)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import socket
 import threading
 from pathlib import Path
 
 import pytest
-from raw_sockets import ask_endlessly, frame, reset, upgrade
+from raw_sockets import PING, all_bytes, ask_endlessly, frame, reset, upgrade
 from realtime_client import address, chatting, closing_code, events_until, say, user
 from service import ENDLESS, LiveServer, running_server, wait_for_tokens, wait_until, wait_until_idle
 from websockets.sync.client import connect
@@ -72,16 +71,23 @@ def test_a_cancel_is_seen_while_the_client_is_behind(tmp_path: Path) -> None:
 
 
 def test_who_sends_on_without_reading_is_closed(tmp_path: Path) -> None:
-    with running_server(tmp_path, Settings(max_outbox=4, max_unanswered=50_000), small_buffers=True) as live:
-        with upgrade(live.port) as raw:
-            with contextlib.suppress(ConnectionError, TimeoutError):
-                raw.sendall(frame("{}") * 5000)
-            data = b""
-            with contextlib.suppress(ConnectionError):
-                while part := raw.recv(65536):
-                    data += part
-        assert b"\x03\xf0You send on without reading" in data  # 1008
+    """And learns why, however much it sends before it looks."""
+    with (
+        running_server(tmp_path, Settings(max_outbox=4, max_unanswered=50_000), small_buffers=True) as live,
+        upgrade(live.port) as raw,
+    ):
+        raw.sendall(frame("{}") * 5000)
         wait_until(lambda: live.context.drain.busy == 0)
+        raw.sendall(frame("{}") * 500_000 + PING)  # more than the system keeps for it
+        assert b"\x03\xf0You send on without reading" in all_bytes(raw)  # 1008
+
+
+def test_who_is_closed_and_stays_is_let_go(tmp_path: Path) -> None:
+    settings = Settings(max_outbox=4, max_unanswered=50_000, client_patience_s=0.3)
+    with running_server(tmp_path, settings, small_buffers=True) as live, upgrade(live.port) as raw:
+        raw.sendall(frame("{}") * 5000)
+        wait_until(lambda: not live.server.server_state.connections)
+        assert live.context.drain.busy == 0
 
 
 def test_who_sends_much_at_once_and_reads_is_not(live: LiveServer) -> None:
@@ -172,4 +178,12 @@ def test_a_drain_has_an_end(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
         assert busy.close_reason
         live.join()
         wait_until_idle(live.service)
+    assert capfd.readouterr().err == ""
+
+
+def test_a_drain_does_not_wait_for_who_never_reads(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with running_server(tmp_path) as live, upgrade(live.port):
+        wait_until(lambda: live.context.drain.busy == 1)
+        live.stop()
+        live.join()
     assert capfd.readouterr().err == ""

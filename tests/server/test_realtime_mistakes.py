@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import websockets.exceptions
-from raw_sockets import frame, upgrade
+from raw_sockets import PING, all_bytes, frame, upgrade
 from realtime_client import address, chatting, closing_code, events_until, say, user
 from service import ENDLESS, MODEL_ID, SOCKET, LiveServer, client_of, live_server, wait_until_idle
 from starlette.testclient import TestClient, WebSocketDenialResponse
@@ -52,9 +52,7 @@ def test_a_close_frame_arrives_at_a_client_that_is_still_sending(live: LiveServe
             time.sleep(0.02)
             raw.sendall(bytes(size // 8))
         raw.shutdown(socket.SHUT_WR)
-        received = b""
-        while part := raw.recv(65536):
-            received += part
+        received = all_bytes(raw)
     close = received[received.rindex(b"\x88") :]
     assert struct.unpack(">H", close[2:4]) == (1009,)
     wait_until_idle(service)
@@ -65,6 +63,9 @@ def test_text_that_is_no_text_closes_the_socket(service: Service, capfd: pytest.
         connection.send(b"\xff\xfe", text=True)
         assert closing_code(connection) == 1007
         assert connection.close_reason == "Text frames must be UTF-8."
+        with upgrade(live.port) as raw:
+            raw.sendall(frame("xx").replace(b"xx", b"\xff\xfe") + PING)  # nothing can be answered any more
+            assert b"\x03\xefText frames must be UTF-8." in all_bytes(raw)
     assert capfd.readouterr().err == ""
 
 

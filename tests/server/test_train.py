@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
 import pytest
-from tiny_models import make_folder
+from tiny_models import make_folder, write_gguf
 
 from paceline.engine.build import build_engine
 from paceline.engine.config import EngineConfig
+from paceline.engine.draft_checkpoint import open_draft
 from paceline.engine.model.checkpoint import open_checkpoint
 from paceline.engine.request import Delta, Request, SamplingParams
 from paceline.server import train as training
 from paceline.server.cli import main
+from paceline.server.tokenizer import Tokenizer
 from paceline.spec.cost import StepCost
 from paceline.spec.training import trainer
 
@@ -31,7 +34,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def line(model: Path, out: Path, cache: Path, kind: str = "eagle", *more: str) -> list[str]:
-    options = {"out": out, "tokens": 900, "vocab": 64, "epochs": 1, "threads": 1, "cache": cache}
+    size = {"layers": 2} if kind == "draft" else {"vocab": 64}
+    options = {"out": out, "tokens": 900, **size, "epochs": 1, "threads": 1, "cache": cache}
     return ["train", kind, str(model), *(part for name, v in options.items() for part in (f"--{name}", str(v))), *more]
 
 
@@ -41,7 +45,7 @@ def run(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> tuple[int, 
     return code, captured.out, captured.err
 
 
-@pytest.mark.parametrize("kind", ["eagle", "medusa", "hydra"])
+@pytest.mark.parametrize("kind", ["eagle", "medusa", "hydra", "draft"])
 def test_a_drafter_is_trained_measured_and_drafts(
     capsys: pytest.CaptureFixture[str], model: Path, cache: Path, tmp_path: Path, kind: str
 ) -> None:
@@ -63,14 +67,33 @@ def test_a_drafter_is_trained_measured_and_drafts(
     assert "rank 1" in said
 
     config = EngineConfig(device="cpu", context_length=128, threads=1, speculator=str(out))
+    plain, guessed = reply(model, cache, replace(config, speculator="none")), reply(model, cache, config)
+    assert sum(delta.drafted for delta in guessed) > 0
+    assert [token for delta in guessed for token in delta.tokens] == [t for delta in plain for t in delta.tokens]
+
+
+def reply(model: Path, cache: Path, config: EngineConfig) -> list[Delta]:
     slow = StepCost({1: 1e6, 100_000: 1e6})  # a model beside which drafting costs nothing, however busy the machine
     engine = build_engine(open_checkpoint(model, cache), config, cost=slow, cache=cache)
-    assert kind in engine.speculators
     deltas: list[Delta] = []
     engine.submit(Request(id="r", prompt=(1, 9, 8), sampling=SamplingParams(max_tokens=40, seed=1, temperature=0.0)))
     while engine.has_work:
         engine.step(deltas.extend)
-    assert sum(delta.drafted for delta in deltas) > 0
+    return deltas
+
+
+def test_a_draft_model_of_a_file_is_a_model_of_its_own(
+    capsys: pytest.CaptureFixture[str], model: Path, cache: Path, tmp_path: Path
+) -> None:
+    """It has the tokenizer and the chat template of a .gguf file that it was made from."""
+    file, out = write_gguf(model, tmp_path / "tiny.gguf"), tmp_path / "drafter"
+    code, _, err = run(capsys, line(file, out, cache, "draft"))
+    assert code == 0, err
+    text, own = open_checkpoint(file, cache).text, open_draft(out, open_checkpoint(file, cache).text, cache).text
+    assert (own.chat_template, own.eos_ids) == (text.chat_template, text.eos_ids)
+    words = "the thing and\n there"
+    assert Tokenizer.from_assets(own).encode(words) == Tokenizer.from_assets(text).encode(words)
+    assert len(reply(out, cache, EngineConfig(device="cpu", context_length=128, threads=1))) > 0
 
 
 def test_an_interrupted_run_goes_on_and_ends_the_same(
@@ -125,6 +148,9 @@ def test_own_prompts_and_logged_conversations(
         ("train eagle {model} --out {tmp}", 1, "holds other files"),
         ("train eagle {model} --out {tmp}/taken/x", 1, "cannot be written"),
         ("train medusa {model} --out {tmp}/x --tokens 0", 2, "--tokens"),
+        ("train draft {model} --out {tmp}/x --layers 3", 1, "ask for fewer"),
+        ("train draft {model} --out {tmp}/x --vocab 64", 2, "--vocab"),
+        ("train eagle {model} --out {tmp}/x --layers 2", 2, "--layers"),
         ("train eval {tmp} {model} --prompts {tmp}/taken", 1, "config.json cannot be read"),
         ("train eval {tmp}/nowhere {model} --prompts {tmp}/taken", 2, "does not exist"),
     ],
@@ -147,7 +173,7 @@ def test_every_option_has_a_variable_and_a_help_sentence() -> None:
     from paceline.server.cli import app
 
     group = typer.main.get_command(app).commands["train"]  # type: ignore[attr-defined]
-    assert set(group.commands) == {"eagle", "medusa", "hydra", "eval"}
+    assert set(group.commands) == {"eagle", "medusa", "hydra", "draft", "eval"}
     for sub in group.commands.values():
         for parameter in sub.params:
             if parameter.name != "help":

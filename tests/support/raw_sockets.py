@@ -11,6 +11,8 @@ from chat_completions import CHAT, HI
 from realtime_client import user
 from service import ENDLESS
 
+PING = b"\x89\x80" + bytes(4)  # an empty one, masked
+
 
 def raw_request(port: int, stream: bool, **body: Any) -> socket.socket:
     """Asks for a chat completion that only the context ends, and reads nothing of it."""
@@ -53,11 +55,16 @@ def ask_endlessly(port: int) -> socket.socket:
 
 def everything(connection: socket.socket, end: bytes | None = None) -> str:
     """What the server sends until it closes, or until `end`."""
+    return all_bytes(connection, end).decode()
+
+
+def all_bytes(connection: socket.socket, end: bytes | None = None) -> bytes:
+    """The same, of a protocol that is not text. Raises ConnectionError where the connection is reset."""
     connection.settimeout(30)
     data = b""
     while (end is None or end not in data) and (part := connection.recv(65536)):
         data += part
-    return data.decode()
+    return data
 
 
 def reset(raw: socket.socket) -> None:

@@ -9,7 +9,7 @@ import torch
 
 from paceline.spec.training.dialogues import Frame, Wish
 from paceline.spec.training.student import Examples
-from paceline.spec.training.target import Floats, LastLayer, Target
+from paceline.spec.training.target import Floats, LayerArrays, Target
 
 HIDDEN, HEADS, KV_HEADS, HEAD_DIM, INNER = 32, 4, 2, 8, 48
 
@@ -23,19 +23,8 @@ def random_target(vocab: int = 29, seed: int = 0) -> Target:
     def norm() -> np.ndarray[tuple[int], np.dtype[np.float32]]:
         return (1 + 0.2 * random.standard_normal(HIDDEN)).astype(np.float32)
 
-    return Target(
-        embed=matrix(vocab, HIDDEN) * 3,
-        head=matrix(vocab, HIDDEN) * 3,
-        norm=norm(),
-        eps=1e-5,
-        heads=HEADS,
-        kv_heads=KV_HEADS,
-        head_dim=HEAD_DIM,
-        rope_theta=10000.0,
-        layers=2,
-        context_length=256,
-        trained_for=7,
-        last=LastLayer(
+    def layer() -> LayerArrays:
+        return LayerArrays(
             q=matrix(HEADS * HEAD_DIM, HIDDEN),
             k=matrix(KV_HEADS * HEAD_DIM, HIDDEN),
             v=matrix(KV_HEADS * HEAD_DIM, HIDDEN),
@@ -45,7 +34,23 @@ def random_target(vocab: int = 29, seed: int = 0) -> Target:
             down=matrix(HIDDEN, INNER),
             attn_norm=norm(),
             ffn_norm=norm(),
-        ),
+        )
+
+    layers = [layer(), layer()]
+    return Target(
+        embed=matrix(vocab, HIDDEN) * 3,
+        head=matrix(vocab, HIDDEN) * 3,
+        norm=norm(),
+        eps=1e-5,
+        heads=HEADS,
+        kv_heads=KV_HEADS,
+        head_dim=HEAD_DIM,
+        intermediate=INNER,
+        rope_theta=10000.0,
+        layers=len(layers),
+        context_length=256,
+        trained_for=7,
+        layer=layers.__getitem__,
     )
 
 

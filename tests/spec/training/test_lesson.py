@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from training import HIDDEN, examples_of, random_target
 
+from paceline.spec.training import lesson
 from paceline.spec.training.figures import MISSED
 from paceline.spec.training.lesson import Lesson
 from paceline.spec.training.student import Examples
@@ -25,12 +26,15 @@ class Known:
         self._guesses = guesses
 
     def guesses(self, examples: Examples, depth: int) -> Iterator[Tensor]:
-        return iter(self._guesses[:depth, None])
+        return iter(self._guesses[:depth, None].expand(-1, len(examples.tokens), -1, -1))
 
     def finish(self, rows: Tensor) -> Tensor:
         return rows
 
     def config(self) -> dict[str, object]:
+        return {}
+
+    def extras(self, vocabulary: object) -> dict[str, Tensor]:
         return {}
 
 
@@ -44,7 +48,7 @@ def test_loss_and_ranks_by_hand() -> None:
     answers[0, 3:7] = True  # tokens 3 … 6 are the model's own
     examples = replace(examples_of(TARGET, [tokens], hidden[None]), answers=answers)
     guesses = random.standard_normal((3, 7, HIDDEN)).astype(np.float32)
-    lesson, student = Lesson(TARGET, VOCABULARY, torch.device("cpu")), Known(torch.from_numpy(guesses))
+    taught_by, student = Lesson(TARGET, VOCABULARY, torch.device("cpu")), Known(torch.from_numpy(guesses))
     head = TARGET.head[VOCABULARY].astype(np.float64)
 
     def shares(logits: np.ndarray[tuple[int], np.dtype[np.float64]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -61,9 +65,9 @@ def test_loss_and_ranks_by_hand() -> None:
                 losses.append(-(taught * np.log(shares(head @ guesses[k, t]))).sum())
         total += 0.8**k * float(np.mean(losses))
         weights += 0.8**k
-    assert float(lesson.loss(student, examples, 3)) == pytest.approx(total / weights, rel=1e-4)
+    assert float(taught_by.loss(student, examples, 3)) == pytest.approx(total / weights, rel=1e-4)
 
-    found = lesson.ranks(student, [examples], 3)
+    found = taught_by.ranks(student, [examples], 3)
     assert found.shape == (2, 3)  # after tokens 2 and 3, three of the model's own follow those known
     for row, t in enumerate((1, 2)):
         for k in range(3):
@@ -72,9 +76,25 @@ def test_loss_and_ranks_by_hand() -> None:
             assert found[row, k] == better
 
 
+def test_logits_made_in_pieces_teach_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(1)
+    tokens = [random.integers(0, TARGET.vocab_size, 12).tolist() for _ in range(2)]
+    examples = examples_of(TARGET, tokens, random.standard_normal((2, 12, 1, HIDDEN)).astype(np.float32))
+    guesses = torch.from_numpy(random.standard_normal((2, 10, HIDDEN)).astype(np.float32)).requires_grad_()
+    found = []
+    for most in (2**25, 7 * len(VOCABULARY)):  # 20 rows at once, or 7
+        monkeypatch.setattr(lesson, "_LOGITS", most)
+        taught, student = lesson.Lesson(TARGET, VOCABULARY, torch.device("cpu")), Known(guesses)
+        loss = taught.loss(student, examples, 2)
+        (gradient,) = torch.autograd.grad(loss, guesses)
+        found.append((loss.detach().numpy(), gradient.numpy(), taught.ranks(student, [examples], 2)))
+    for whole, pieces in zip(*found, strict=True):
+        np.testing.assert_allclose(pieces, whole, rtol=1e-4, atol=1e-6)
+
+
 def test_a_text_without_answers_teaches_nothing() -> None:
     examples = examples_of(TARGET, [[1, 2, 3, 4]], np.ones((1, 4, 1, HIDDEN), np.float32))
     examples = replace(examples, answers=torch.zeros_like(examples.answers))
-    lesson, student = Lesson(TARGET, VOCABULARY, torch.device("cpu")), Known(torch.zeros(2, 2, HIDDEN))
-    assert float(lesson.loss(student, examples, 2)) == 0.0
-    assert lesson.ranks(student, [examples], 2).shape == (0, 2)
+    nothing, student = Lesson(TARGET, VOCABULARY, torch.device("cpu")), Known(torch.zeros(2, 2, HIDDEN))
+    assert float(nothing.loss(student, examples, 2)) == 0.0
+    assert nothing.ranks(student, [examples], 2).shape == (0, 2)

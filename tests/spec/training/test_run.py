@@ -30,6 +30,7 @@ PLAN = Plan(
     frame=FRAME,
     openings=[(6,), (7,), (8,), (9,)],
     recipe=Recipe(length=120),
+    layers=2,
 )
 
 
@@ -77,7 +78,7 @@ def whole(small_steps: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("kind", ["eagle", "medusa", "hydra"])
+@pytest.mark.parametrize("kind", ["eagle", "medusa", "hydra", "draft"])
 def test_a_toy_language_is_learned(tmp_path: Path, kind: Kind) -> None:
     """Each token follows from the one before it."""
     progress = Quiet()
@@ -85,7 +86,7 @@ def test_a_toy_language_is_learned(tmp_path: Path, kind: Kind) -> None:
     losses = [float(note.split()[1].rstrip(",")) for _, note in progress.stages["training"] if "nan" not in note]
     assert losses[-1] < 0.9 * losses[0]
     assert "tokens per step" in progress.stages["training"][-1][1]
-    if kind == "eagle":  # heads are further from what they shall say, and these are few steps
+    if kind in ("eagle", "draft"):  # heads are further from what they shall say, and these are few steps
         assert report["figures"]["by_depth_and_rank"][0][0] > 0.5
     assert report["tokens"] >= PLAN.tokens
     assert report["model"] == "scripted"
@@ -131,6 +132,25 @@ def test_killed_while_training(tmp_path: Path, whole: Path, monkeypatch: pytest.
     same_files(tmp_path / "run", whole)
 
 
+def test_a_draft_model_is_trained_on_after_an_end_and_has_its_companions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = replace(PLAN, kind="draft", vocab=None, companions={"tokenizer.json": b"{}"})
+    one_run(tmp_path / "whole", plan)
+    monkeypatch.setattr(trainer, "_SAVE_EVERY_S", 0.0)
+    with pytest.raises(KeyboardInterrupt):
+        one_run(tmp_path / "run", plan, progress=Quiet(("training", 0.5)))
+    assert not (tmp_path / "run" / "tokenizer.json").exists()
+    one_run(tmp_path / "run", plan, writer=ScriptedWriter(dies_after=0), reader_dies_after=0)
+    same_files(tmp_path / "run", tmp_path / "whole")
+    assert (tmp_path / "run" / "tokenizer.json").read_bytes() == b"{}"
+
+
+def test_a_draft_model_of_more_layers_than_there_are_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match="has 2 layers and can give no draft model 3"):
+        one_run(tmp_path / "run", replace(PLAN, kind="draft", layers=3))
+
+
 def test_killed_between_the_weights_and_the_report(
     tmp_path: Path, whole: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,19 +187,21 @@ def test_too_little_text_is_refused(tmp_path: Path) -> None:
         one_run(tmp_path / "run", replace(PLAN, tokens=1))
 
 
-@pytest.mark.parametrize("kind", ["eagle", "medusa", "hydra"])
+@pytest.mark.parametrize("kind", ["eagle", "medusa", "hydra", "draft"])
 def test_what_was_trained_is_read_again_and_measures_the_same(tmp_path: Path, kind: Kind) -> None:
     """Up to the rounding of the weights to bfloat16; on the texts it was trained on."""
-    report = one_run(tmp_path / "run", replace(PLAN, kind=kind))
+    report = one_run(tmp_path / "run", replace(PLAN, kind=kind, vocab=None if kind == "draft" else PLAN.vocab))
     file = DrafterFile(tmp_path / "run")
     if kind == "eagle":
         vocabulary = np.arange(24) + file.tensor("d2t", 24)
+    elif kind == "draft":
+        vocabulary = np.arange(TARGET.vocab_size)
     else:
         vocabulary = file.tensor("vocabulary", 24)
         assert f"{HEADS - 1}.0.linear.bias" in file
     assert file.config["trained_for"] == TARGET.trained_for
     taps = taps_of(kind, TARGET.layers)
-    student = make_student(kind, TARGET, taps)
+    student = make_student(kind, TARGET, taps, layers=PLAN.layers)
     load_weights(student, file)
     texts = run._texts(PLAN, tmp_path / "run" / "work", TARGET.vocab_size, ScriptedWriter, Quiet())
     depth = len(report["figures"]["by_depth_and_rank"])
