@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,8 +23,7 @@ from .page_table import Move
 from .scheduler import Plan
 
 
-@dataclass(frozen=True, slots=True)
-class StepOutput:
+class StepOutput(NamedTuple):
     """What the pass computed, valid until the next one.
 
     `starts[i]` is the first logits row of plan row i; rows that sample nothing have none. `offsets[i]` is its first row
