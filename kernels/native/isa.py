@@ -8,7 +8,7 @@ from types import ModuleType
 
 PREFERENCE = ("avx512", "avx2", "generic")  # best first
 VARIABLE = "PACELINE_ISA"
-ABI = 5  # of the compiled modules; raised with every change of what they take or give
+ABI = 4  # of the compiled modules; raised with every change of what they take or give
 
 
 class NativeUnavailableError(Exception):

@@ -104,7 +104,7 @@ def build(options: Options) -> Ops:
         return ranked
 
     def greedy(logits: NDArray[np.float32]) -> list[int]:
-        tokens: list[int] = module.greedy(logits)
+        tokens: list[int] = logits.argmax(axis=1).tolist()  # the first of equal values
         return tokens
 
     def pack_table(matrix: Matrix, *, form: str | None = None) -> PackedWeight:

@@ -59,63 +59,65 @@ inline void philox_lanes(uint64_t position, const uint32_t* low, const uint32_t*
   store_words(words[3], x3);
 }
 
-// The random words of kColumnsAtOnce columns from `first` on; those of columns past n are anything.
-inline void column_words(const int64_t* vocabulary, int64_t first, int64_t n, uint64_t position, uint64_t seed,
-                         uint32_t* out) {
-  uint32_t low[kLanes], high[kLanes], words[4][kLanes];
-  if (!vocabulary) {  // neighbours share a quad
-    for (int q = 0; q < kLanes; ++q) {
-      const uint64_t quad = static_cast<uint64_t>(first) / 4 + q;
-      low[q] = static_cast<uint32_t>(quad), high[q] = static_cast<uint32_t>(quad >> 32);
+// The random words of kColumnsAtOnce columns.
+class ColumnWords {
+ public:
+  // Of columns from `first` on; returns the highest word, or a higher one of a neighbour.
+  uint32_t draw(const int64_t* vocabulary, int64_t first, int64_t n, uint64_t position, uint64_t seed) {
+    tokens_ = vocabulary ? vocabulary + first : nullptr;
+    if (tokens_ && n - first < kColumnsAtOnce) {  // whole pieces are read without a look at where they end
+      std::copy(tokens_, vocabulary + n, last_);
+      tokens_ = last_;
     }
-    philox_lanes(position, low, high, seed, words);
-    for (int q = 0; q < kLanes; ++q)
-      for (int w = 0; w < 4; ++w) out[4 * q + w] = words[w][q];
-    return;
-  }
-  for (int64_t begin = 0; begin < kColumnsAtOnce; begin += kLanes) {
-    uint8_t word[kLanes];
-    for (int i = 0; i < kLanes; ++i) {
-      const auto token = static_cast<uint64_t>(vocabulary[std::min(first + begin + i, n - 1)]);
-      low[i] = static_cast<uint32_t>(token / 4), high[i] = static_cast<uint32_t>(token / 4 >> 32), word[i] = token % 4;
+    uint32_t low[kLanes], high[kLanes], highest[kLanes] = {};
+    for (int g = 0; g < (tokens_ ? 4 : 1); ++g) {
+      for (int i = 0; i < kLanes; ++i) {  // without a vocabulary four neighbours share a quad
+        const auto quad = static_cast<uint64_t>(tokens_ ? tokens_[g * kLanes + i] : first + 4 * i) / 4;
+        low[i] = static_cast<uint32_t>(quad), high[i] = static_cast<uint32_t>(quad >> 32);
+      }
+      philox_lanes(position, low, high, seed, words_[g]);
+      for (const auto& words : words_[g])
+        for (int i = 0; i < kLanes; ++i) highest[i] = std::max(highest[i], words[i]);
     }
-    philox_lanes(position, low, high, seed, words);
-    for (int i = 0; i < kLanes; ++i) out[begin + i] = words[word[i]][i];
+    return *std::max_element(highest, highest + kLanes);
   }
-}
+  uint32_t of(int64_t column) const {  // counted from `first`
+    return tokens_ ? words_[column / kLanes][tokens_[column] % 4][column % kLanes] : words_[0][column % 4][column / 4];
+  }
+
+ private:
+  const int64_t* tokens_ = nullptr;
+  int64_t last_[kColumnsAtOnce] = {};
+  uint32_t words_[4][4][kLanes];
+};
 
 // Offers (column, scaled + g) of every column where that reaches floor(), which may rise meanwhile, and of some others.
 // scaled: padded with negative infinity to a multiple of kColumnsAtOnce. vocabulary: as in `rank`.
 //
 // A value reaches `floor` only if g >= floor - scaled, so if 1 - u <= 1 - exp(-e^-(floor - scaled)), so only if
-// 1 - u <= e^(scaled - floor). Logarithms are left for the few that pass, and no noise exceeds kNoiseCeiling, so that most
-// columns of a peaked row need none at all.
+// 1 - u <= e^(scaled - floor). Of most columns together the least 1 - u is too large for the likeliest of them, and no
+// noise exceeds kNoiseCeiling, so that many need none at all.
 template <class Floor, class Offer>
 inline void scan_noisy(const float* scaled, const int64_t* vocabulary, int64_t n, uint64_t position, uint64_t seed,
                        Floor&& floor, Offer&& offer) {
-  uint32_t words[kColumnsAtOnce];
-  float bounds[kColumnsAtOnce];
+  ColumnWords words;
+  const auto rest = [](uint32_t word) { return static_cast<float>(0xffffff - (word >> 8)); };  // <= 2^24 (1 - u)
   for (int64_t first = 0; first < n; first += kColumnsAtOnce) {
     const float* piece = scaled + first;
     const float least = floor(), largest = largest_of(piece);
     if (largest < least - kNoiseCeiling) continue;
-    column_words(vocabulary, first, n, position, seed, words);
-    if (std::isfinite(least) && std::isfinite(largest)) {
-      // What sums and exponents are rounded by, twice over.
-      const float slack = 1e-3f + (std::fabs(largest) + std::fabs(least)) * 0x1p-21f;
-      const F shift = set(slack - least), most = set(88.0f);
-      for (int64_t i = 0; i < kColumnsAtOnce; i += kLanes)
-        store(bounds + i, mul(exp(min(add(load(piece + i), shift), most)), set(0x1p24f)));
-    } else {
-      std::fill(bounds, bounds + kColumnsAtOnce, 0x1p25f);
+    const uint32_t highest = words.draw(vocabulary, first, n, position, seed);
+    const bool bounded = std::isfinite(least) && std::isfinite(largest);
+    // What sums and exponents are rounded by, twice over.
+    const float slack = 1e-3f + (std::fabs(largest) + std::fabs(least)) * 0x1p-21f;
+    const auto bound = [&](float value) { return 0x1p24f * std::exp(std::min(value - least + slack, 64.0f)); };
+    const float most = bounded ? bound(largest) : 0x1p25f;
+    if (rest(highest) > most) continue;
+    for (int64_t i = 0; i < std::min(kColumnsAtOnce, n - first); ++i) {
+      const uint32_t word = words.of(i);
+      if (rest(word) <= most && (!bounded || rest(word) <= bound(piece[i])))
+        offer(first + i, piece[i] + gumbel_of(uniform(word)));
     }
-    bool any = false;
-    for (int64_t i = 0; i < kColumnsAtOnce; ++i)
-      any |= static_cast<float>(static_cast<int32_t>(0xffffff - (words[i] >> 8))) <= bounds[i];
-    if (!any) continue;
-    for (int64_t i = 0; i < std::min(kColumnsAtOnce, n - first); ++i)
-      if (static_cast<float>(static_cast<int32_t>(0xffffff - (words[i] >> 8))) <= bounds[i])
-        offer(first + i, piece[i] + gumbel_of(uniform(words[i])));
   }
 }
 
