@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,7 @@ from .scheduler import Plan
 from .sequence import Sequence
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What a step means for one row of the plan.
 
     path: accepted nodes, root first. tokens: the new ones they led to, none when the row only prefilled.
@@ -73,7 +72,7 @@ class Acceptor:
             mine: tuple[NDArray[np.float32], ...] = ()
             last = None
             if wanted:
-                mine = tuple(each[offset + np.array(outcome.path)] for each in features)
+                mine = tuple([_rows(each, offset, outcome.path) for each in features])
                 if hidden is not None and outcome.tokens:
                     last = hidden[start + outcome.path[-1] - row.known + 1].copy()
             verdicts.append(
@@ -91,3 +90,10 @@ class Acceptor:
 
     def _is_last(self, seq: Sequence, token: int, count: int) -> bool:
         return seq.ending(token, count, self._context_length) is not None
+
+
+def _rows(values: NDArray[np.float32], first: int, path: Seq[int]) -> NDArray[np.float32]:
+    """A copy of the rows of accepted nodes, the root's being `first`."""
+    if path[-1] == len(path) - 1:  # the likeliest path comes first in a tree
+        return values[first : first + len(path)].copy()
+    return values[[first + node for node in path]]

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Seq
 
-import numpy as np
-
 from paceline.kernels.batch import Batch
-from paceline.kernels.tree_attention import Layout
+from paceline.kernels.paging import slots_of
 from paceline.spec.tree import TokenTree
 
-from .page_table import PageTable
 from .scheduler import Plan
 
 
@@ -25,25 +22,34 @@ def build_batch(plan: Plan, trees: Seq[TokenTree]) -> Batch:
     sampled: list[int] = []
     ancestors: list[int] = []
     starts = [0]
+    contexts: list[int] = []
+    tables: list[list[int]] = []
+    causal: list[bool] = []
     for row, tree in zip(plan.rows, trees, strict=True):
         c, n = row.seq.num_computed, len(tree)
+        start = starts[-1]
         ids += tree.tokens
-        positions += [c + depth for depth in tree.depths]
-        slots += [PageTable.slot(row.seq, c + node) for node in range(n)]
-        ancestors += [0] * n if tree.is_chain else tree.ancestors
+        slots += slots_of(row.seq.blocks, c, n)
+        if tree.is_chain:
+            positions += range(c, c + n)
+            ancestors += [0] * n
+        else:
+            positions += [c + depth for depth in tree.depths]
+            ancestors += tree.ancestors
         if row.samples:
-            sampled += range(starts[-1] + row.known - 1, starts[-1] + n)
-        starts.append(starts[-1] + n)
-    return Batch(
-        ids=np.array(ids, np.int64),
-        positions=np.array(positions, np.int64),
-        slots=np.array(slots, np.int64),
-        sampled=np.array(sampled, np.int64),
-        layout=Layout.of(
-            starts,
-            [row.seq.num_computed for row in plan.rows],
-            [row.seq.blocks for row in plan.rows],
-            [tree.is_chain for tree in trees],
-            ancestors,
-        ),
+            sampled += range(start + row.known - 1, start + n)
+        starts.append(start + n)
+        contexts.append(c)
+        tables.append(row.seq.blocks)
+        causal.append(tree.is_chain)
+    return Batch.of(
+        ids=ids,
+        positions=positions,
+        slots=slots,
+        sampled=sampled,
+        starts=starts,
+        contexts=contexts,
+        tables=tables,
+        causal=causal,
+        ancestors=ancestors,
     )

@@ -154,7 +154,7 @@ class Engine:
 
     def _draft(self, plan: Plan, guessing: list[int]) -> list[Draft]:
         """A chain of known tokens for every row; for those of `guessing` a tree of guesses below the last of them."""
-        drafts = [self._known_chain(row) for row in plan.rows]
+        trees: dict[int, Draft] = {}
         if guessing:
             asks = [_ask(plan.rows[i]) for i in guessing]
             modes = [plan.rows[i].seq.request.speculation.mode for i in guessing]
@@ -164,9 +164,8 @@ class Engine:
                 return self._planner.pays(drafter, cost_ms, asking, asks, guesses, known)
 
             guesses = self._drafters.propose(asks, modes, pays)
-            for i, draft in zip(guessing, self._planner.drafts(asks, guesses, known), strict=True):
-                drafts[i] = draft
-        return drafts
+            trees = dict(zip(guessing, self._planner.drafts(asks, guesses, known), strict=True))
+        return [trees.get(i) or self._known_chain(row) for i, row in enumerate(plan.rows)]
 
     def _known_chain(self, row: Row) -> Draft:
         """A tree of the known tokens the row computes and nothing else: a prefill chunk, or a plain step."""
@@ -265,13 +264,13 @@ class Engine:
 
 
 def _ask(row: Row) -> Ask:
-    request = row.seq.request
+    seq, request = row.seq, row.seq.request
     return Ask(
-        seq_id=row.seq.id,
-        tokens=row.seq.tokens,
+        seq_id=request.id,
+        tokens=seq.tokens,
         prompt_length=len(request.prompt),
         max_guesses=row.guesses,
-        blocks=row.seq.blocks,
+        blocks=seq.blocks,
         seed=request.sampling.seed,
         temperature=request.sampling.temperature,
         prediction=request.speculation.prediction,

@@ -47,9 +47,9 @@ class PageTable:
     def reserve(self, seq: Sequence, nodes: int) -> bool:
         """Make room for `nodes` more slots after the computed ones; False, with nothing changed, when there is none."""
         missing = blocks_for(seq.num_computed + nodes) - len(seq.blocks)
-        if missing > self._available:
-            return False
         if missing > 0:
+            if missing > self._available:
+                return False
             self.pool.keep_free(missing + self._spare)
             seq.blocks += self.pool.take(missing)
         return True

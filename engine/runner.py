@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,8 +25,7 @@ from .scheduler import Plan
 _LAP = 4  # blocks that stand for a context when a pass is timed: as many as passes without one have written
 
 
-@dataclass(frozen=True, slots=True)
-class StepOutput:
+class StepOutput(NamedTuple):
     """What the pass computed, valid until the next one.
 
     `starts[i]` is the first logits row of plan row i; rows that sample nothing have none. `offsets[i]` is its first row

@@ -42,7 +42,8 @@ class Sequence:
 
     @property
     def is_decoding(self) -> bool:
-        return self.pending == 1 and len(self.tokens) > len(self.request.prompt)
+        known = len(self.tokens)
+        return known - self.num_computed == 1 and known > len(self.request.prompt)
 
     @property
     def output_count(self) -> int:

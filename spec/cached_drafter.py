@@ -149,8 +149,8 @@ class CachedDrafter(TreeDrafter, Generic[State]):
             state.first = max(state.first, (len(tokens) - self.window) // BLOCK_SIZE * BLOCK_SIZE)
         return Rows(
             features=self._features(state, count),
-            ids=list(tokens[state.done + self.behind : state.done + self.behind + count]),
-            positions=list(range(state.done, state.done + count)),
+            ids=tokens[state.done + self.behind : state.done + self.behind + count],
+            positions=range(state.done, state.done + count),
             first=min(state.first, state.done // BLOCK_SIZE * BLOCK_SIZE),
             start=state.done,
             blocks=tree.ask.blocks,
@@ -198,14 +198,14 @@ class CachedDrafter(TreeDrafter, Generic[State]):
             ancestors=ancestors,
         )
 
-    def _forward(self, batch: Sequence[Rows], sampled: Sequence[int]) -> tuple[Activation, Sequence[Floats | None]]:
+    def _forward(self, batch: Sequence[Rows], sampled: Sequence[int]) -> tuple[Activation, Floats | list[None]]:
         """(logits [M, N], hidden [M, H] or Nones), the second to keep."""
         for rows in batch:
-            for block in range(rows.start // BLOCK_SIZE, (rows.start + len(rows.ids) - 1) // BLOCK_SIZE + 1):
-                self._marks.pop(rows.blocks[block], None)
+            for block in rows.blocks[rows.start // BLOCK_SIZE : (rows.start + len(rows.ids) - 1) // BLOCK_SIZE + 1]:
+                self._marks.pop(block, None)
         logits, hidden = self._model.forward(batch_of(batch, sampled), self._cache)[:2]
         if self.reads_hidden:
-            return logits, list(self._ops.host(hidden).copy())  # the next pass writes where this one did
+            return logits, self._ops.host(hidden).copy()  # the next pass writes where this one did
         return logits, [None] * sum(sampled)
 
     def _rank(self, logits: Activation, nodes: Sequence[tuple[GuessTree, int]]) -> tuple[NDArray[np.int64], Floats]:

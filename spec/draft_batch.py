@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from paceline.kernels.batch import Batch
-from paceline.kernels.paging import BLOCK_SIZE
+from paceline.kernels.paging import BLOCK_SIZE, slots_of
 from paceline.kernels.tree_attention import Layout
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(NamedTuple):
     """One sequence's rows [r]; row i goes to its slot start + i.
 
     first: the first position it attends to, at the start of a block; start: entries before it are in the cache.
@@ -32,7 +31,6 @@ class Rows:
 
 def batch_of(rows: Sequence[Rows], sampled: Sequence[int]) -> Batch:
     """sampled: how many of each sequence's last rows are wanted."""
-    # Lists first, one array of each: with a few rows, most of the time goes into calls of numpy.
     ids: list[int] = []
     positions: list[int] = []
     slots: list[int] = []
@@ -43,27 +41,22 @@ def batch_of(rows: Sequence[Rows], sampled: Sequence[int]) -> Batch:
         length = len(each.ids)
         ids += each.ids
         positions += each.positions
-        blocks = each.blocks
-        slots += [
-            blocks[place // BLOCK_SIZE] * BLOCK_SIZE + place % BLOCK_SIZE
-            for place in range(each.start, each.start + length)
-        ]
+        slots += slots_of(each.blocks, each.start, length)
         ancestors += each.ancestors or [0] * length
-        starts.append(starts[-1] + length)
-        wanted += range(starts[-1] - count, starts[-1])
+        end = starts[-1] + length
+        starts.append(end)
+        wanted += range(end - count, end)
     features = [each.features for each in rows if each.features is not None]
-    return Batch(
-        ids=np.array(ids, np.int64),
-        positions=np.array(positions, np.int64),
-        slots=np.array(slots, np.int64),
-        sampled=np.array(wanted, np.int64),
-        layout=Layout.of(
-            starts,
-            [each.start - each.first for each in rows],
-            [each.blocks[each.first // BLOCK_SIZE :] for each in rows],
-            [each.ancestors is None for each in rows],
-            ancestors,
-        ),
+    return Batch.of(
+        ids=ids,
+        positions=positions,
+        slots=slots,
+        sampled=wanted,
+        starts=starts,
+        contexts=[each.start - each.first for each in rows],
+        tables=[list(each.blocks[each.first // BLOCK_SIZE :]) for each in rows],
+        causal=[each.ancestors is None for each in rows],
+        ancestors=ancestors,
         features=features[0] if len(features) == 1 else np.concatenate(features) if features else None,
     )
 

@@ -6,7 +6,7 @@ It reads the text as the target does, from the first token on, and needs nothing
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -42,7 +42,7 @@ class TrimmedModel:
         self._target_ids = target_ids
 
     def forward(self, batch: Batch, cache: Cache) -> tuple[Activation, ...]:
-        known = replace(batch, ids=np.minimum(batch.ids, self._ids - 1))
+        known = batch._replace(ids=np.minimum(batch.ids, self._ids - 1))
         logits, *more = self._forward(known, cache)
         few = logits[:, : self._target_ids]
         return (np.ascontiguousarray(few) if isinstance(few, np.ndarray) else few, *more)

@@ -29,6 +29,7 @@ class Drafters:
             **{proposer.name: (proposer,) for proposer in guessing},
             nothing.name: (),
         }
+        self._needs_hidden = {mode: any(each.needs_hidden for each in mine) for mode, mine in self._by_mode.items()}
 
     @property
     def modes(self) -> tuple[str, ...]:
@@ -37,7 +38,7 @@ class Drafters:
 
     def needs_hidden(self, mode: str) -> bool:
         """Whether a drafter of this mode reads the model's hidden states."""
-        return any(proposer.needs_hidden for proposer in self._by_mode[mode])
+        return self._needs_hidden[mode]
 
     def drafts(self, mode: str) -> bool:
         """Whether this mode ever guesses."""

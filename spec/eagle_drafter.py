@@ -21,21 +21,20 @@ _WINDOW = 128  # positions it looks back on: nearly all that helps a guess is ne
 
 @dataclass(slots=True)
 class _State(CacheState):
-    """`waiting` holds the hidden states of the entries from `done` on."""
+    """`waiting` holds the hidden states of the `arrived` entries from `done` on."""
 
     waiting: list[Floats] = field(default_factory=list)
-
-    @property
-    def arrived(self) -> int:
-        return sum(map(len, self.waiting))
+    arrived: int = 0
 
     def add(self, start: int, features: Floats) -> None:
         """Hidden states of positions start …; the first `_WINDOW` of too many are let go."""
         if start != self.done + self.arrived:
             self.first = self.done = start
             self.waiting.clear()
+            self.arrived = 0
             self.known = False
         self.waiting.append(features)
+        self.arrived += len(features)
         surplus = self.arrived - _WINDOW
         if surplus >= BLOCK_SIZE:
             together = np.concatenate(self.waiting)
@@ -43,6 +42,7 @@ class _State(CacheState):
             self.first = self.done = self.done + drop
             self.known = True
             self.waiting = [together[drop:].copy()]
+            self.arrived -= drop
 
 
 class EagleDrafter(CachedDrafter[_State]):
@@ -74,13 +74,14 @@ class EagleDrafter(CachedDrafter[_State]):
         return state
 
     def _features(self, state: _State, count: int) -> Floats:
-        state.waiting = [np.concatenate(state.waiting)]
+        if len(state.waiting) > 1:
+            state.waiting = [np.concatenate(state.waiting)]
         return state.waiting[0][:count]
 
     def _entered(self, state: _State, count: int) -> None:
         state.done += count
-        rest = state.waiting[0][count:]
-        state.waiting = [rest] if len(rest) else []
+        state.arrived -= count
+        state.waiting = [state.waiting[0][count:]] if state.arrived else []
 
     def observe(self, verdicts: Sequence[Verdict]) -> None:
         for verdict in verdicts:

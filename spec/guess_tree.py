@@ -34,18 +34,22 @@ class GuessTree:
         self.passed[node] = passed
         if node:
             self.inside.append(node)
-        for token, estimate in zip(tokens.tolist(), estimates.tolist(), strict=True):
-            self.tokens.append(token)
-            self.parents.append(node)
-            self.depths.append(self.depths[node] + 1)
-            self.estimates.append(estimate)
-            self.likely.append(self.likely[node] * estimate)
+        guesses, chances, likely = tokens.tolist(), estimates.tolist(), self.likely[node]
+        self.tokens += guesses
+        self.parents += [node] * len(guesses)
+        self.depths += [self.depths[node] + 1] * len(guesses)
+        self.estimates += chances
+        self.likely += [likely * estimate for estimate in chances]
 
     def best(self, count: int, depth: int) -> list[int]:
         """Up to `count` guesses that were not looked into yet and stand above `depth`, the likeliest first."""
-        outside = [node for node in range(1, len(self.tokens)) if node not in self.passed and self.depths[node] < depth]
         room = min(count, self.ask.max_guesses - len(self.inside))
-        return sorted(outside, key=lambda node: -self.likely[node])[: max(room, 0)]
+        if room <= 0:
+            return []
+        passed, depths = self.passed, self.depths
+        outside = [node for node in range(1, len(depths)) if node not in passed and depths[node] < depth]
+        outside.sort(key=self.likely.__getitem__, reverse=True)  # of equal ones the first stays first
+        return outside[:room]
 
     def position(self, node: int) -> int:
         """Where the node's token stands in the text."""
@@ -53,11 +57,14 @@ class GuessTree:
 
     def proposal(self, source: str) -> Proposal:
         """The likeliest guesses; a parent is never less likely than its child, and comes before it."""
-        order = sorted(range(1, len(self.tokens)), key=lambda node: -self.likely[node])[: self.ask.max_guesses]
-        place = {node: i for i, node in enumerate(order)} | {0: -1}
+        order = sorted(range(1, len(self.tokens)), key=self.likely.__getitem__, reverse=True)[: self.ask.max_guesses]
+        tokens, parents, estimates = self.tokens, self.parents, self.estimates
+        place = {0: -1}
+        for i, node in enumerate(order):
+            place[node] = i
         return Proposal(
             source,
-            tuple(self.tokens[node] for node in order),
-            tuple(place[self.parents[node]] for node in order),
-            tuple(self.estimates[node] for node in order),
+            tuple([tokens[node] for node in order]),
+            tuple([place[parents[node]] for node in order]),
+            tuple([estimates[node] for node in order]),
         )

@@ -44,16 +44,17 @@ def merge(proposals: Iterable[Proposal]) -> Guesses:
     depths: list[int] = []
     votes: list[tuple[Vote, ...]] = []
     known: dict[tuple[int, int], int] = {}  # (parent, token) -> node
-    for proposal in proposals:
-        source = proposal.source
+    for source, words, above, probabilities in proposals:
         nodes: list[int] = []
         ranks: dict[int, int] = {}
-        for token, above, estimate in zip(proposal.tokens, proposal.parents, proposal.probabilities, strict=True):
-            parent = nodes[above] if above >= 0 else -1
+        for token, parent, estimate in zip(words, above, probabilities, strict=True):
+            if parent >= 0:
+                parent = nodes[parent]
             rank = ranks.get(parent, 0)
-            node = known.get((parent, token))
+            place = parent, token
+            node = known.get(place)
             if node is None:
-                node = known[parent, token] = len(tokens)
+                node = known[place] = len(tokens)
                 tokens.append(token)
                 parents.append(parent)
                 depths.append(depths[parent] + 1 if parent >= 0 else 1)

@@ -20,8 +20,7 @@ best: another node would lower the rate, or there is none."""
 _Choice = tuple[float, int, int]  # -(likelihood that the guess and all its ancestors are right), sequence, guess
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(NamedTuple):
     """A tree ready to be verified, and what it was picked from.
 
     picks: [n - 1] node i + 1 is guess picks[i] of `guesses`.
@@ -106,10 +105,11 @@ class Planner:
         for background in (False, True):
             ranked: list[_Choice] = []
             for sequence, (ask, mine) in enumerate(zip(asks, guesses, strict=True)):
-                if len(mine) and ask.background == background:
+                if mine.tokens and ask.background == background:
                     ranked += self._ranked(sequence, ask, mine)
-            ranked.sort()  # a child is never likelier than its parent and numbered after it, so parents stay first
-            rows = self._take_best(plan, ranked, rows, seen_ms)
+            if ranked:
+                ranked.sort()  # a child is never likelier than its parent and numbered after it, so parents stay first
+                rows = self._take_best(plan, ranked, rows, seen_ms)
         return plan
 
     def _ranked(self, sequence: int, ask: Ask, guesses: Guesses) -> list[_Choice]:
@@ -117,12 +117,13 @@ class Planner:
         probability = self._acceptance.probability
         ranked: list[_Choice] = []
         likely: list[float] = []
-        for guess, (parent, depth, votes) in enumerate(
-            zip(guesses.parents, guesses.depths, guesses.votes, strict=True)
-        ):
-            p = probability(ask.seq_id, depth, votes)
-            likely.append(p if parent < 0 else p * likely[parent])
-            ranked.append((-likely[guess], sequence, guess))
+        seq_id = ask.seq_id
+        for parent, depth, votes in zip(guesses.parents, guesses.depths, guesses.votes, strict=True):
+            p = probability(seq_id, depth, votes)
+            if parent >= 0:
+                p *= likely[parent]
+            likely.append(p)
+            ranked.append((-p, sequence, len(ranked)))
         ranked.sort()
         return ranked[: ask.max_guesses]
 
@@ -167,18 +168,16 @@ class Planner:
         So a drafter whose guesses are not worth a row is still watched, at no cost, and can recover.
         """
         guesses = draft.guesses
-        if not len(guesses):
+        if not guesses.tokens:
             return
-        below: dict[int, list[int]] = {}
-        for guess, parent in enumerate(guesses.parents):
-            below.setdefault(parent, []).append(guess)
         at = -1
         for depth, token in enumerate(tokens, start=1):
             right = -1
-            for guess in below.get(at, ()):
-                accepted = guesses.tokens[guess] == token
-                self._acceptance.observe(draft.seq_id, depth, guesses.votes[guess], accepted)
-                right = guess if accepted else right
+            for guess, parent in enumerate(guesses.parents):
+                if parent == at:
+                    accepted = guesses.tokens[guess] == token
+                    self._acceptance.observe(draft.seq_id, depth, guesses.votes[guess], accepted)
+                    right = guess if accepted else right
             if right < 0:
                 return
             at = right

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(NamedTuple):
     """Guesses are wanted for one sequence.
 
     tokens: the prompt and what is committed, the pending token last; read only, it grows after the call.
@@ -34,8 +32,7 @@ class Ask:
     background: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(NamedTuple):
     """A forest of guesses below the pending token, parents before children.
 
     tokens, parents, probabilities: [m]; parents[i] is a guess before i, or -1 for the pending token.
@@ -48,8 +45,7 @@ class Proposal:
     probabilities: tuple[float, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What a step made of one sequence: accepted nodes, root first, then one token chosen after the last of them.
 
     next_token: None where a prefill goes on. finished: the sequence ends here, be it by a stop id or by its length.

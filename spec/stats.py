@@ -76,46 +76,53 @@ class Acceptance:
         self._own.pop(seq_id, None)
 
     def _joint(self, seq_id: str, depth: int, votes: tuple[Vote, ...]) -> Vote:
-        doubt = 1.0
+        doubt, rank = 1.0, votes[0].rank
         for vote in votes:
             doubt *= 1.0 - self._corrected(seq_id, depth, vote)
-        return Vote(label(votes), min(vote.rank for vote in votes), 1.0 - doubt)
+            rank = min(rank, vote.rank)
+        return Vote(label(votes), rank, 1.0 - doubt)
 
     def _corrected(self, seq_id: str, depth: int, vote: Vote) -> float:
-        p = vote.estimate
-        if (source := self._sources.get(vote.source)) is None:
-            return min(p, _CERTAIN)
-        p = min(p * source.value, _CERTAIN)
-        if (cell := self._cells.get(_cell(depth, vote))) is not None:
-            p = min(p * cell.value, _CERTAIN)
-        own = self._own.get(seq_id)
-        if own is not None and (ratio := own.get(vote.source)) is not None:
-            p = min(p * ratio.value, _CERTAIN)
-        return p
+        # Asked for every guess of every step: conditions take a third of the time of calls of `min`.
+        name, rank, p = vote
+        if (source := self._sources.get(name)) is not None:
+            cell = self._cells.get(_cell(name, depth, rank, p))
+            p *= source.value
+            if cell is not None:
+                p = (p if p < _CERTAIN else _CERTAIN) * cell.value
+            if (own := self._own.get(seq_id)) is not None and (ratio := own.get(name)) is not None:
+                p = (p if p < _CERTAIN else _CERTAIN) * ratio.value
+        return p if p < _CERTAIN else _CERTAIN
 
     def _learn(self, seq_id: str, depth: int, vote: Vote, accepted: bool) -> None:
-        p = min(vote.estimate, _CERTAIN)
-        for ratio in self._ratios(seq_id, depth, vote):
-            corrected = min(p * ratio.value, _CERTAIN)
+        name, rank, estimate = vote
+        own = self._own.get(seq_id)
+        if own is None:
+            own = self._own[seq_id] = {}
+        p = min(estimate, _CERTAIN)
+        for ratio in (
+            _of(self._sources, name, _SHARED),
+            _of(self._cells, _cell(name, depth, rank, estimate), _SHARED),
+            _of(own, name, _OWN),
+        ):
+            corrected = p * ratio.value
             ratio.add(accepted, p)
-            p = corrected
-
-    def _ratios(self, seq_id: str, depth: int, vote: Vote) -> Iterable[Ratio]:
-        own = self._own.setdefault(seq_id, {})
-        return (
-            _of(self._sources, vote.source, _SHARED),
-            _of(self._cells, _cell(depth, vote), _SHARED),
-            _of(own, vote.source, _OWN),
-        )
+            p = corrected if corrected < _CERTAIN else _CERTAIN
 
 
 def label(votes: Iterable[Vote]) -> str:
     """The drafters behind a guess, as in "draft+suffix", whoever was asked first."""
-    return "+".join(sorted(vote.source for vote in votes))
+    return "+".join(sorted([vote.source for vote in votes]))
 
 
-def _cell(depth: int, vote: Vote) -> _Cell:
-    return vote.source, min(depth, _DEEPEST), min(vote.rank, _LAST_RANK), min(int(vote.estimate * _BINS), _BINS - 1)
+def _cell(source: str, depth: int, rank: int, estimate: float) -> _Cell:
+    place = int(estimate * _BINS)
+    return (
+        source,
+        depth if depth < _DEEPEST else _DEEPEST,
+        rank if rank < _LAST_RANK else _LAST_RANK,
+        place if place < _BINS else _BINS - 1,
+    )
 
 
 def _of(ratios: dict[_Key, Ratio], key: _Key, shape: tuple[float, float]) -> Ratio:

@@ -53,8 +53,9 @@ class _Text:
     def match(self, automata: Sequence[SuffixAutomaton]) -> list[_Context]:
         """What the end of the sequence matches, shortest first; automata: of earlier replies."""
         ask = self.ask
-        known = {id(cursor.automaton): cursor for cursor in self.earlier}
-        self.earlier = [known.get(id(automaton)) or self._cursor(automaton) for automaton in automata]
+        if automata or self.earlier:
+            known = {id(cursor.automaton): cursor for cursor in self.earlier}
+            self.earlier = [known.get(id(automaton)) or self._cursor(automaton) for automaton in automata]
         new = ask.tokens[max(self.read, ask.prompt_length) :]
         self.read = len(ask.tokens)
         contexts: list[_Context] = []
@@ -108,15 +109,23 @@ def _estimates(contexts: Sequence[_Context]) -> dict[int, float]:
     """How likely each token comes next. contexts: shortest first."""
     likely: dict[int, float] = {}
     for matched, automaton, state in contexts:
-        counts = automaton.count
-        seen = {token: counts[longer] for token, longer in islice(automaton.after[state].items(), _BRANCHES)}
-        seen.pop(START, None)
+        counts, total = automaton.count, 0
+        seen: list[tuple[int, int]] = []
+        for token, longer in islice(automaton.after[state].items(), _BRANCHES):
+            if token != START:
+                count = counts[longer]
+                total += count
+                seen.append((token, count))
         doubt = _doubt(matched)
-        scale = 1.0 / (sum(seen.values()) + doubt)
-        for token in likely:
-            likely[token] *= doubt * scale
-        for token, count in seen.items():
-            likely[token] = likely.get(token, 0.0) + count * scale
+        scale = 1.0 / (total + doubt)
+        if likely:
+            for token in likely:
+                likely[token] *= doubt * scale
+            for token, count in seen:
+                likely[token] = likely.get(token, 0.0) + count * scale
+        else:
+            for token, count in seen:
+                likely[token] = count * scale
     return likely
 
 
@@ -171,10 +180,11 @@ class Suffix:
         heap: list[tuple[float, int, int, int, float, list[_Context]]] = []
         guess, likelihood, arrival = -1, 1.0, 0
         while len(tokens) < most:
-            for token, estimate in _estimates(contexts).items():
-                if likelihood * estimate >= _LEAST:
-                    arrival += 1
-                    heapq.heappush(heap, (-likelihood * estimate, arrival, guess, token, estimate, contexts))
+            if contexts:
+                for token, estimate in _estimates(contexts).items():
+                    if likelihood * estimate >= _LEAST:
+                        arrival += 1
+                        heapq.heappush(heap, (-likelihood * estimate, arrival, guess, token, estimate, contexts))
             if not heap:
                 break
             negative, _, parent, token, estimate, above = heapq.heappop(heap)

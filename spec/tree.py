@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 MAX_NODES = 64  # of a branching tree: ancestors are 64-bit words
@@ -17,13 +17,19 @@ class TokenTree:
 
     tokens: tuple[int, ...]
     parents: tuple[int, ...]
+    is_chain: bool = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.tokens or len(self.tokens) != len(self.parents) or self.parents[0] != -1:
             raise ValueError("a tree has a root whose parent is -1, and one parent per token")
-        if any(not 0 <= parent < node for node, parent in enumerate(self.parents) if node):
-            raise ValueError(f"parents must come before their children: {self.parents}")
-        if len(self.tokens) > MAX_NODES and not self.is_chain:
+        is_chain = True
+        for node, parent in enumerate(self.parents):
+            if parent != node - 1:
+                is_chain = False
+                if not 0 <= parent < node:
+                    raise ValueError(f"parents must come before their children: {self.parents}")
+        object.__setattr__(self, "is_chain", is_chain)
+        if len(self.tokens) > MAX_NODES and not is_chain:
             raise ValueError(f"a branching tree has at most {MAX_NODES} nodes, got {len(self.tokens)}")
 
     @classmethod
@@ -32,10 +38,6 @@ class TokenTree:
 
     def __len__(self) -> int:
         return len(self.tokens)
-
-    @cached_property
-    def is_chain(self) -> bool:
-        return all(parent == node - 1 for node, parent in enumerate(self.parents))
 
     @cached_property
     def depths(self) -> tuple[int, ...]:

@@ -109,8 +109,13 @@ class TreeDrafter(ABC):
 
     def _grow(self, trees: Sequence[GuessTree]) -> bool:
         """Look into the likeliest guesses of all sequences with one pass; False where that would not pay."""
-        chosen = [(tree, best) for tree in trees if (best := tree.best(self._room(tree), self.deepest))]
-        promise = _RIGHT * sum(tree.likely[node] for tree, best in chosen for node in best)
+        chosen: list[tuple[GuessTree, list[int]]] = []
+        likely = 0.0
+        for tree in trees:
+            if best := tree.best(self._room(tree), self.deepest):
+                chosen.append((tree, best))
+                likely += sum([tree.likely[node] for node in best])
+        promise = _RIGHT * likely
         pass_ms = self._pass_ms or 0.0
         if not chosen or promise * self._token_ms() <= _MARGIN * pass_ms:
             self._pass_ms = _FORGOTTEN * pass_ms  # what is never tried is never measured
@@ -134,7 +139,8 @@ def rank_coupled(
     What stands first is right far more often than its probability alone says: the largest estimate goes to it.
     """
     tokens, probabilities = ops.rank(logits, vocabulary, draws, min(most, logits.shape[1]))
-    return tokens, -np.sort(-probabilities, axis=1)
+    probabilities.sort(axis=1)
+    return tokens, probabilities[:, ::-1]
 
 
 def ranked(

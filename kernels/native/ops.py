@@ -71,11 +71,6 @@ class _Memory:
         cache.handle.move(source, target)
 
 
-def _fields(draws: Sequence[Draw]) -> list[tuple[int, int, float, int, float, float]]:
-    """Draws as the native module takes them."""
-    return [(d.seed, d.position, d.temperature, d.top_k, d.top_p, d.min_p) for d in draws]
-
-
 def build(options: Options) -> Ops:
     """Raises BackendError where no native module can run, or for an unknown format."""
     if options.weights not in WEIGHTS:
@@ -99,13 +94,13 @@ def build(options: Options) -> Ops:
     memory = _Memory(module, options.kv)
 
     def sample(logits: NDArray[np.float32], draws: Sequence[Draw]) -> list[int]:
-        chosen: list[int] = module.sample(logits, _fields(draws))
+        chosen: list[int] = module.sample(logits, draws)
         return chosen
 
     def rank(
         logits: NDArray[np.float32], vocabulary: Vocabulary | None, draws: Sequence[Draw], k: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        ranked: tuple[NDArray[np.int64], NDArray[np.float32]] = module.rank(logits, vocabulary, _fields(draws), k)
+        ranked: tuple[NDArray[np.int64], NDArray[np.float32]] = module.rank(logits, vocabulary, draws, k)
         return ranked
 
     def greedy(logits: NDArray[np.float32]) -> list[int]:

@@ -94,9 +94,10 @@ class Recorder:
         recorded: dict[int, tuple[Any, Replay]] = {}  # the cache beside it: while it is kept, its id is its own
 
         def run(batch: Batch, cache: Any) -> tuple[Floats, ...]:
-            if id(cache) not in recorded:
-                recorded[id(cache)] = cache, self._record(forward, batch, cache)
-            return recorded[id(cache)][1](batch)
+            known = recorded.get(id(cache))
+            if known is None:
+                known = recorded[id(cache)] = cache, self._record(forward, batch, cache)
+            return known[1](batch)
 
         return run
 
@@ -187,6 +188,7 @@ class Replay:
 
     def __init__(self, program: Any, results: Sequence[Value]) -> None:
         self.program = program
+        self._size = len(program)
         self._results = [(value.buffer, value.sampled) for value in results]
 
     def __call__(self, batch: Batch) -> tuple[Floats, ...]:
@@ -194,23 +196,13 @@ class Replay:
 
         Raises ValueError for rows that lie outside, or for features that are missing or of another width.
         """
-        self.program.run(arrays(batch), 0, len(self.program), 1)
+        program = self.program
+        program.run(arrays(batch), 0, self._size, 1)
         sampled, rows = len(batch.sampled), len(batch.ids)
-        return tuple(self.program.view(buffer, sampled if few else rows) for buffer, few in self._results)
+        return tuple([program.view(buffer, sampled if few else rows) for buffer, few in self._results])
 
 
 def arrays(batch: Batch) -> tuple[NDArray[Any] | None, ...]:
     """The batch as the native module takes it."""
-    layout = batch.layout
-    return (
-        batch.ids,
-        batch.positions,
-        batch.slots,
-        batch.sampled,
-        layout.row_starts,
-        layout.context_lens,
-        layout.block_tables,
-        layout.causal,
-        layout.ancestors,
-        batch.features,
-    )
+    ids, positions, slots, sampled, layout, features = batch
+    return (ids, positions, slots, sampled, *layout, features)

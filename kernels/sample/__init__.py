@@ -11,8 +11,7 @@ to float32. Temperature 0 is plain argmax. Ties go to the lower id.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +19,7 @@ from numpy.typing import NDArray
 Logits = Any  # [M, V] of one backend, valid until its next pass; rows of it are taken by slicing
 
 
-@dataclass(frozen=True, slots=True)
-class Draw:
+class Draw(NamedTuple):
     """How one row is sampled. Filters apply to softmax(logits / T): top-k, then top-p (nucleus), then min-p.
 
     top-k keeps the k most likely tokens; top-p of those the fewest whose probability, within the k kept, reaches p;

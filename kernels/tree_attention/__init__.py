@@ -11,9 +11,7 @@ itself and its ancestors, given as one 64-bit word (bit i set: node i is an ance
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +20,7 @@ from ..kv_cache import Cache
 from ..linear import Activation
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(NamedTuple):
     """Where the rows of one step belong. S sequences, R rows in all, sequences' rows contiguous and in order.
 
     Host arrays: a step's layout is made on the host and moved by the backend's `Prepare` if it needs it elsewhere.
@@ -34,25 +31,6 @@ class Layout:
     block_tables: NDArray[np.int32]  # [S, B], padded with 0
     causal: NDArray[np.bool_]  # [S], True: a chain
     ancestors: NDArray[np.int64]  # [R], read as 64 bits, ignored where causal
-
-    @classmethod
-    def of(
-        cls,
-        row_starts: Sequence[int],
-        context_lens: Sequence[int],
-        tables: Sequence[Sequence[int]],
-        causal: Sequence[bool],
-        ancestors: Sequence[int],
-    ) -> Layout:
-        """From lists; block tables are padded to the longest, ancestors are unsigned words."""
-        widest = max(map(len, tables))
-        return cls(
-            row_starts=np.array(row_starts, np.int32),
-            context_lens=np.array(context_lens, np.int32),
-            block_tables=np.array([[*table, *[0] * (widest - len(table))] for table in tables], np.int32),
-            causal=np.array(causal, np.bool_),
-            ancestors=np.array(ancestors, np.uint64).view(np.int64),
-        )
 
     @classmethod
     def chain(cls, rows: int, table: NDArray[np.int32], context: int = 0) -> Layout:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import pytest
 from fakes import RandomCheckpoint, Replies, Scripted, assert_idle, finish, make_request, tiny_engine
@@ -141,8 +140,8 @@ def test_entries_of_a_broken_step_are_not_found_again(
         def _behind_a_wrong_one(self, right: Proposal) -> Proposal:
             n = len(right.tokens)
             tokens = ((right.tokens[0] + 1) % VOCAB, *right.tokens[:-1])
-            return replace(
-                right, tokens=tokens, parents=(-1, -1, *range(1, n - 1)), probabilities=(0.99, *[0.9] * (n - 1))
+            return right._replace(
+                tokens=tokens, parents=(-1, -1, *range(1, n - 1)), probabilities=(0.99, *[0.9] * (n - 1))
             )
 
     engine, replies = tiny_engine(checkpoint, [OffLine("right", {request.prompt: truth}, VOCAB)]), Replies()

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -42,7 +41,7 @@ def test_features_come_into_a_pass_beside_the_ids(backend: Ops, width: int) -> N
     for rows in (3, 1, 33, 2):
         sampled = [rows - 1, 0]
         features = random.standard_normal((rows, width), np.float32)
-        batch = dataclasses.replace(rows_only(rows, sampled), features=features)
+        batch = rows_only(rows, sampled)._replace(features=features)
         results = [backend.host(each).copy() for each in run(batch, None)]
         want = backend.host(embedded(batch, None)[0]) + features @ matrix.T
         for got, expected in zip(results, (want[sampled], features[sampled], features, want), strict=True):
@@ -57,12 +56,12 @@ def test_a_pass_that_feeds_needs_features_that_fit(backend: Ops) -> None:
 
     run = backend.compile(forward)
     batch = rows_only(4)
-    fitting = dataclasses.replace(batch, features=np.ones((4, 3), np.float32))
+    fitting = batch._replace(features=np.ones((4, 3), np.float32))
     for _ in range(2):  # before it is recorded, and after
         with pytest.raises(ValueError, match="this pass reads features and the batch has none"):
             run(batch, None)
         with pytest.raises(ValueError, match="features must have one row per id"):
-            run(dataclasses.replace(batch, features=np.ones((3, 3), np.float32)), None)
+            run(batch._replace(features=np.ones((3, 3), np.float32)), None)
         assert backend.host(run(fitting, None)[0]).tolist() == [[1.0] * 3] * 4
 
 
@@ -70,5 +69,5 @@ def test_a_pass_that_does_not_feed_takes_no_notice_of_features(backend: Ops) -> 
     table = backend.pack_table(matrix_of(torch.arange(8.0).view(4, 2)))
     run = backend.compile(lambda batch, cache: (backend.embed(table, batch.ids),) * 2)
     for features in (np.ones((4, 3), np.float32), None, np.ones((4, 5), np.float32)):
-        result = backend.host(run(dataclasses.replace(rows_only(4), features=features), None)[0])
+        result = backend.host(run(rows_only(4)._replace(features=features), None)[0])
         assert result.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]

@@ -300,7 +300,7 @@ def eager(module: ModuleType, reference: Ops) -> Ops:
         program = Program(module, pool)
         out = program.native.value(table.inputs, False)
         program.native.embed(table.handle, out)
-        batch = dataclasses.replace(rows_only(len(ids)), ids=ids.numpy())
+        batch = rows_only(len(ids))._replace(ids=ids.numpy())
         program.run(batch)
         return torch.from_numpy(program.read(out, len(ids)))
 

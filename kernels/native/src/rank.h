@@ -2,18 +2,15 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <vector>
 
+#include "noise.h"
 #include "sample.h"
 #include "simd.h"
 
 namespace paceline {
-
-constexpr int64_t kColumnsAtOnce = 4 * kLanes;  // looked at together: most hold nothing that ranks
 
 struct Ranked {
   float value;
@@ -54,10 +51,6 @@ struct RankScratch {  // kept from row to row; columns padded to a multiple of k
   std::vector<float> scaled, weights;
 };
 
-inline float largest_of(const float* x) {
-  return max_lane(max(max(load(x), load(x + kLanes)), max(load(x + 2 * kLanes), load(x + 3 * kLanes))));
-}
-
 // Offers the columns of every piece of which some value reaches what `least` asks for; least() may rise meanwhile.
 template <class Least, class Offer>
 inline void scan(const std::vector<float>& values, int64_t n, Least&& least, Offer&& offer) {
@@ -80,54 +73,16 @@ inline float weigh(const std::vector<float>& scaled, float largest, std::vector<
   return sum(total);
 }
 
-// What a row's noise asks of it, quads of neighbouring tokens computed once.
-class Noise {
- public:
-  explicit Noise(const Draw& draw) : draw_(draw) {}
-  double uniform_of(int64_t token) {
-    const uint64_t quad = static_cast<uint64_t>(token) / 4;
-    if (quad != quad_) words_ = philox(draw_.position, quad, draw_.seed), quad_ = quad;
-    return uniform(words_[token % 4]);
-  }
-
- private:
-  const Draw& draw_;
-  uint64_t quad_ = ~uint64_t{0};
-  std::array<uint32_t, 4> words_{};
-};
-
 // The k best of scaled + noise. plain: the k best without it, whose noisy values show how good one has to be.
-//
-// A column reaches a value `floor` only if g >= floor - scaled, so if 1 - u <= 1 - exp(-e^-(floor - scaled)), so only if
-// 1 - u <= e^(scaled - floor): its weight times a factor that all columns share. Logarithms are left for the few that
-// pass; and 1 - u is never below 2^-25, so that most need no noise at all.
 inline std::vector<Ranked> rank_noisy(const RankScratch& row, const int64_t* vocabulary, int64_t n, const Draw& draw,
                                       const std::vector<Ranked>& plain) {
-  Noise noise(draw);
-  const float largest = plain.front().value;
   float least = std::numeric_limits<float>::infinity();
   for (const auto& [value, token, column] : plain) least = std::min(least, value + gumbel(draw.position, token, draw.seed));
   Best best(plain.size(), least);
-  double factor = 0;
-  float floor = 0, weight_floor = 0;
-  const auto raise = [&] {
-    floor = best.floor();
-    // What sums, weights and their exponents were rounded by.
-    const double slack = (std::fabs(static_cast<double>(largest)) + std::fabs(static_cast<double>(floor))) * 0x1p-22;
-    factor = 1.001 * std::exp(static_cast<double>(largest) - floor + slack);
-    weight_floor = static_cast<float>(0x1p-26 / factor);
-  };
-  raise();
-  scan(
-      row.weights, n, [&] { return weight_floor; },
-      [&](int64_t i) {
-        const int64_t token = vocabulary ? vocabulary[i] : i;
-        const double u = noise.uniform_of(token);
-        if (1 - u > row.weights[i] * factor) return;
-        const float value = row.scaled[i] + gumbel_of(u);
-        if (value < floor) return;
-        best.offer({value, token, i});
-        if (best.floor() > floor) raise();
+  scan_noisy(
+      row.scaled.data(), vocabulary, n, draw.position, draw.seed, [&] { return best.floor(); },
+      [&](int64_t i, float value) {
+        if (!(value < best.floor())) best.offer({value, vocabulary ? vocabulary[i] : i, i});
       });
   return best.sorted();
 }
@@ -135,11 +90,8 @@ inline std::vector<Ranked> rank_noisy(const RankScratch& row, const int64_t* voc
 // tokens, probabilities: [k]. vocabulary [n]: the tokens of the columns, or null where they are the columns' numbers.
 inline void rank_row(const float* logits, const int64_t* vocabulary, int64_t n, const Draw& draw, int64_t k,
                      RankScratch& row, int64_t* tokens, float* probabilities) {
-  const int64_t padded = (n + kColumnsAtOnce - 1) / kColumnsAtOnce * kColumnsAtOnce;
-  row.scaled.resize(padded);
-  row.weights.resize(padded);
-  std::fill(row.scaled.begin() + n, row.scaled.end(), -std::numeric_limits<float>::infinity());
-  scale_logits(logits, n, draw.temperature > 0 ? draw.temperature : 1.0, row.scaled.data());
+  scale_logits(logits, n, draw.temperature > 0 ? draw.temperature : 1.0, row.scaled);
+  row.weights.resize(row.scaled.size());
   Best plain(k, -std::numeric_limits<float>::infinity());
   scan(
       row.scaled, n, [&] { return plain.floor(); },

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <numeric>
 #include <vector>
 
+#include "noise.h"
 #include "simd.h"
 
 namespace paceline {
@@ -21,28 +21,6 @@ struct Draw {
   double top_p, min_p;
 };
 
-// Philox4x32-10 (Salmon et al., SC'11): counter (position, quad), key = the seed.
-inline std::array<uint32_t, 4> philox(uint64_t position, uint64_t quad, uint64_t seed) {
-  uint32_t x0 = static_cast<uint32_t>(position), x1 = static_cast<uint32_t>(position >> 32);
-  uint32_t x2 = static_cast<uint32_t>(quad), x3 = static_cast<uint32_t>(quad >> 32);
-  uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
-  for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
-    const uint64_t p0 = uint64_t{0xD2511F53u} * x0, p1 = uint64_t{0xCD9E8D57u} * x2;
-    const uint32_t y0 = static_cast<uint32_t>(p1 >> 32) ^ x1 ^ k0, y2 = static_cast<uint32_t>(p0 >> 32) ^ x3 ^ k1;
-    x1 = static_cast<uint32_t>(p1), x3 = static_cast<uint32_t>(p0), x0 = y0, x2 = y2;
-  }
-  return {x0, x1, x2, x3};
-}
-
-inline double uniform(uint32_t word) { return (static_cast<double>(word >> 8) + 0.5) / 16777216.0; }
-inline float gumbel_of(double u) { return static_cast<float>(-std::log(-std::log(u))); }
-
-inline float gumbel(uint64_t position, int64_t token, uint64_t seed) {
-  return gumbel_of(uniform(philox(position, static_cast<uint64_t>(token) / 4, seed)[token % 4]));
-}
-
-// No noise exceeds 17.33: a token further than that below another one cannot win.
-constexpr float kNoiseCeiling = 17.4f;
 // A lower temperature would overflow; at this one no noise changes the choice any more.
 constexpr double kColdest = 1e-20;
 
@@ -59,11 +37,11 @@ inline int64_t argmax(const float* x, int64_t n) {  // the first of equal values
 }
 
 // Ids, in ascending order, that survive top-k, top-p and min-p.
-inline std::vector<int64_t> nucleus(const std::vector<float>& scaled, const Draw& draw) {
-  std::vector<int64_t> ids(scaled.size());
+inline std::vector<int64_t> nucleus(const std::vector<float>& scaled, int64_t n, const Draw& draw) {
+  std::vector<int64_t> ids(n);
   std::iota(ids.begin(), ids.end(), 0);
   const auto likelier = [&](int64_t a, int64_t b) { return scaled[a] != scaled[b] ? scaled[a] > scaled[b] : a < b; };
-  if (draw.top_k > 0 && draw.top_k < static_cast<int64_t>(ids.size())) {
+  if (draw.top_k > 0 && draw.top_k < n) {
     std::nth_element(ids.begin(), ids.begin() + draw.top_k - 1, ids.end(), likelier);
     ids.resize(draw.top_k);
   }
@@ -94,33 +72,39 @@ inline std::vector<int64_t> nucleus(const std::vector<float>& scaled, const Draw
   return ids;
 }
 
-// logits / T for a T above 0, [n].
-inline void scale_logits(const float* logits, int64_t n, double temperature, float* out) {
+// logits / T for a T above 0, [n], padded for scan_noisy.
+inline void scale_logits(const float* logits, int64_t n, double temperature, std::vector<float>& out) {
+  constexpr float lowest = -std::numeric_limits<float>::infinity();
+  out.resize((n + kColumnsAtOnce - 1) / kColumnsAtOnce * kColumnsAtOnce);
+  std::fill(out.begin() + n, out.end(), lowest);
   const auto divisor = static_cast<float>(std::max(temperature, kColdest));
   for (int64_t i = 0; i < n; ++i) {
     const float value = logits[i] / divisor;
-    out[i] = value == value ? value : -std::numeric_limits<float>::infinity();  // NaN has no place in an order
+    out[i] = value == value ? value : lowest;  // NaN has no place in an order
   }
 }
 
 inline int64_t sample_row(const float* logits, int64_t n, const Draw& draw, std::vector<float>& scaled) {
   const int64_t best = argmax(logits, n);
   if (draw.temperature <= 0) return best;
-  scaled.resize(n);
-  scale_logits(logits, n, draw.temperature, scaled.data());
-  const float floor = scaled[best] + gumbel(draw.position, best, draw.seed) - kNoiseCeiling;
+  scale_logits(logits, n, draw.temperature, scaled);
+  const float lead = scaled[best] + gumbel(draw.position, best, draw.seed);
   int64_t winner = best;
-  float highest = -std::numeric_limits<float>::infinity();
-  const auto consider = [&](int64_t id) {
-    if (scaled[id] < floor) return;
-    const float value = scaled[id] + gumbel(draw.position, id, draw.seed);
-    if (value > highest) highest = value, winner = id;
-  };
   if (draw.top_k > 0 || draw.top_p < 1.0 || draw.min_p > 0) {
-    for (const int64_t id : nucleus(scaled, draw)) consider(id);
-  } else {
-    for (int64_t id = 0; id < n; ++id) consider(id);
+    float highest = -std::numeric_limits<float>::infinity();
+    for (const int64_t id : nucleus(scaled, n, draw)) {
+      if (scaled[id] < lead - kNoiseCeiling) continue;
+      const float value = scaled[id] + gumbel(draw.position, id, draw.seed);
+      if (value > highest) highest = value, winner = id;
+    }
+    return winner;
   }
+  float highest = lead;
+  scan_noisy(
+      scaled.data(), nullptr, n, draw.position, draw.seed, [&] { return highest; },
+      [&](int64_t id, float value) {
+        if (value > highest || (value == highest && id < winner)) highest = value, winner = id;
+      });
   return winner;
 }
 

@@ -92,6 +92,28 @@ inline void store_int8(int8_t* p, F rounded) {
 }
 inline F to_float(I x) { return {_mm256_cvtepi32_ps(x.a), _mm256_cvtepi32_ps(x.b)}; }
 
+// Lanes as unsigned words.
+inline I set_word(uint32_t x) {
+  const __m256i all = _mm256_set1_epi32(static_cast<int32_t>(x));
+  return {all, all};
+}
+inline I load_words(const uint32_t* p) {
+  return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 8))};
+}
+inline void store_words(uint32_t* p, I x) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), x.a), _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + 8), x.b);
+}
+inline I bit_xor(I x, I y) { return {_mm256_xor_si256(x.a, y.a), _mm256_xor_si256(x.b, y.b)}; }
+inline void wide_product(__m256i x, uint32_t by, __m256i& high, __m256i& low) {
+  const __m256i factor = _mm256_set1_epi32(static_cast<int32_t>(by));
+  const __m256i even = _mm256_mul_epu32(x, factor), odd = _mm256_mul_epu32(_mm256_srli_epi64(x, 32), factor);
+  low = _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
+  high = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
+}
+inline void wide_product(I x, uint32_t by, I& high, I& low) {
+  wide_product(x.a, by, high.a, low.a), wide_product(x.b, by, high.b, low.b);
+}
+
 inline B load_bytes(const uint8_t* p) {
   return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),
           _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32))};

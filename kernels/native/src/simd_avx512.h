@@ -61,6 +61,18 @@ inline void store_int8(int8_t* p, F rounded) {
 }
 inline F to_float(I a) { return _mm512_cvtepi32_ps(a); }
 
+// Lanes as unsigned words.
+inline I set_word(uint32_t x) { return _mm512_set1_epi32(static_cast<int32_t>(x)); }
+inline I load_words(const uint32_t* p) { return _mm512_loadu_si512(p); }
+inline void store_words(uint32_t* p, I a) { _mm512_storeu_si512(p, a); }
+inline I bit_xor(I a, I b) { return _mm512_xor_si512(a, b); }
+inline void wide_product(I a, uint32_t by, I& high, I& low) {
+  const __m512i factor = set_word(by);
+  const __m512i even = _mm512_mul_epu32(a, factor), odd = _mm512_mul_epu32(_mm512_srli_epi64(a, 32), factor);
+  low = _mm512_mask_mov_epi32(even, 0xaaaa, _mm512_slli_epi64(odd, 32));
+  high = _mm512_mask_mov_epi32(_mm512_srli_epi64(even, 32), 0xaaaa, odd);
+}
+
 inline B load_bytes(const uint8_t* p) { return _mm512_loadu_si512(p); }
 inline B low_nibbles(B a) { return _mm512_and_si512(a, _mm512_set1_epi8(15)); }
 inline B high_nibbles(B a) { return _mm512_and_si512(_mm512_srli_epi16(a, 4), _mm512_set1_epi8(15)); }

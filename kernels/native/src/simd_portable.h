@@ -87,6 +87,19 @@ inline void store_int8(int8_t* p, const F& rounded) {
 }
 inline F to_float(const I& a) { return lanes<F>([&](int i) { return static_cast<float>(a.v[i]); }); }
 
+// Lanes as unsigned words.
+inline I set_word(uint32_t x) { return lanes<I>([&](int) { return static_cast<int32_t>(x); }); }
+inline I load_words(const uint32_t* p) { return lanes<I>([&](int i) { return static_cast<int32_t>(p[i]); }); }
+inline void store_words(uint32_t* p, const I& a) { std::memcpy(p, a.v, sizeof a.v); }
+inline I bit_xor(const I& a, const I& b) { return lanes<I>([&](int i) { return a.v[i] ^ b.v[i]; }); }
+// The high and the low word of each lane times `by`.
+inline void wide_product(const I& a, uint32_t by, I& high, I& low) {
+  for (int i = 0; i < kLanes; ++i) {
+    const uint64_t product = uint64_t{static_cast<uint32_t>(a.v[i])} * by;
+    high.v[i] = static_cast<int32_t>(product >> 32), low.v[i] = static_cast<int32_t>(product);
+  }
+}
+
 inline B load_bytes(const uint8_t* p) {
   B out;
   std::memcpy(out.v, p, sizeof out.v);

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from types import ModuleType
 from typing import Any
 
@@ -24,7 +23,7 @@ def test_features_are_copied_whatever_the_rows_and_threads(
         program.native.feed(value)
         for rows in (1, 2, 7, 40, 3):
             features = random.standard_normal((rows, width), np.float32)
-            program.run(dataclasses.replace(rows_only(rows), features=features))
+            program.run(rows_only(rows)._replace(features=features))
             assert np.array_equal(program.read(value, rows), features), threads
 
 
@@ -38,13 +37,13 @@ def test_a_recording_takes_its_width_from_the_batch(module: ModuleType, pool: An
     batch = rows_only(5, [4, 1])
     for wrong, message in ((np.ones(5, np.float32), "2 dimensions"), (np.ones((5, 0), np.float32), "one column")):
         with pytest.raises(ValueError, match=message):
-            recorder.compile(forward)(dataclasses.replace(batch, features=wrong), None)
+            recorder.compile(forward)(batch._replace(features=wrong), None)
     run = recorder.compile(forward)
     features = np.random.default_rng(0).standard_normal((5, 6), np.float32)
-    chosen, fed = run(dataclasses.replace(batch, features=features), None)
+    chosen, fed = run(batch._replace(features=features), None)
     assert np.array_equal(fed, features)
     assert np.array_equal(chosen, features[[4, 1]])
     with pytest.raises(ValueError, match="do not have the width that this pass reads"):
-        run(dataclasses.replace(batch, features=np.ones((5, 7), np.float32)), None)
+        run(batch._replace(features=np.ones((5, 7), np.float32)), None)
     with pytest.raises(TypeError, match="features must be a contiguous array of float32"):
-        run(dataclasses.replace(batch, features=features.astype(np.float64)), None)
+        run(batch._replace(features=features.astype(np.float64)), None)

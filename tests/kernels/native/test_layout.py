@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Callable
 from types import ModuleType
@@ -38,7 +37,7 @@ def decoder(module: ModuleType) -> Callable[[], tuple[Program, Arrays]]:
         program.native.feed(program.native.value(7, False))
         jobs = [chain(20, 5), Job(14, 4, (-1, 0, 0, 2))]
         batch = batch_of(jobs, [[3, 0], [5, 2]], sampled=[4, 5, 8])
-        fed = dataclasses.replace(batch, features=np.ones((9, 7), np.float32))
+        fed = batch._replace(features=np.ones((9, 7), np.float32))
         return program, dict(zip(ARRAYS, arrays(fed), strict=True))
 
     return make

@@ -62,7 +62,7 @@ def random_ids(rows: int, rng: torch.Generator) -> NDArray[np.int64]:
 
 def random_batch(jobs: list[Job], rng: torch.Generator) -> Batch:
     batch = batch_of(jobs, tables(jobs, 60, rng), sampled=[0, sum(job.rows for job in jobs) - 1])
-    return replace(batch, ids=random_ids(len(batch.ids), rng))
+    return batch._replace(ids=random_ids(len(batch.ids), rng))
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -140,8 +140,8 @@ def test_each_cache_has_a_program_of_its_own(ops: Ops) -> None:
     decoder = Decoder(checkpoint.config, checkpoint.load(), ops, context_length=CONTEXT)
     rng = torch.Generator().manual_seed(1)
     caches = [ops.allocate(cache_shape(checkpoint.config), 60) for _ in range(2)]
-    prompts = [replace(rows_only(20, [19]), ids=random_ids(20, rng)) for _ in range(2)]
-    following = replace(batch_of([chain(20, 1)], [[0, 1]]), ids=np.array([3]))
+    prompts = [rows_only(20, [19])._replace(ids=random_ids(20, rng)) for _ in range(2)]
+    following = batch_of([chain(20, 1)], [[0, 1]])._replace(ids=np.array([3]))
     alone = []
     for prompt in prompts:
         fresh = ops.allocate(cache_shape(checkpoint.config), 60)
@@ -312,10 +312,10 @@ def test_a_batch_that_does_not_fit_leaves_the_pass_usable(bench: Bench) -> None:
     good = rows_only(5)
     want = run(good, None)[0].copy()
     with pytest.raises(ValueError, match="outside of the vocabulary"):
-        run(replace(good, ids=np.full(5, 5)), None)
+        run(good._replace(ids=np.full(5, 5)), None)
     with pytest.raises(TypeError, match="ids must be a contiguous array of int64"):
-        run(replace(good, ids=good.ids.astype(np.int32)), None)
+        run(good._replace(ids=good.ids.astype(np.int32)), None)
     assert np.array_equal(run(good, None)[0], want)
-    none = run(replace(good, sampled=np.zeros(0, np.int64)), None)[0]
+    none = run(good._replace(sampled=np.zeros(0, np.int64)), None)[0]
     assert none.shape == (0, 24)
     assert np.array_equal(run(rows_only(2), None)[0], want[:2])
