@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from paceline.kernels import bfloat16
 
 from .errors import ModelError
+from .model.config import ModelConfig
 from .model.safetensors_file import SafetensorsFile
 
 if TYPE_CHECKING:
@@ -77,6 +78,14 @@ class DrafterFile:
                 "drafter again."
             )
         return number
+
+    def check_hidden(self, size: int, target: ModelConfig) -> None:
+        """Raises ModelError unless the target has hidden states of the size that the drafter reads."""
+        if size != target.hidden_size:
+            raise ModelError(
+                f"The drafter {self.folder} reads hidden states of size {size}, but this model's have "
+                f"{target.hidden_size}; it was made for another model."
+            )
 
     def __contains__(self, name: str) -> bool:
         return name in self._tensors

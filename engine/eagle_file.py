@@ -20,29 +20,14 @@ def read_eagle(file: DrafterFile, target: ModelConfig) -> EagleWeights:
     """Raises ModelError where the drafter does not fit the target."""
     hidden = file.size("hidden_size")
     source = file.size("target_hidden_size", hidden)
-    if source != target.hidden_size:
-        raise ModelError(
-            f"The drafter {file.folder} reads hidden states of size {source}, but this model's have "
-            f"{target.hidden_size}; it was made for another model."
-        )
-    vocab = file.size("vocab_size")
-    if vocab != target.vocab_size:
-        raise ModelError(
-            f"The drafter {file.folder} guesses among {vocab} tokens, but this model has {target.vocab_size}; it was "
-            "made for another model."
-        )
+    file.check_hidden(source, target)
+    vocabulary = read_vocabulary(file, target)
     heads, kv_heads, head_dim = _heads(file, hidden)
     layers = file.size("num_hidden_layers", 1)
     if layers != 1:
         raise ModelError(
             f"The drafter's config {file.folder / CONFIG} asks for {layers} layers, where one is supported; choose "
             "another drafter."
-        )
-    guessable = file.size("draft_vocab_size", vocab)
-    if guessable > vocab:
-        raise ModelError(
-            f"The drafter {file.folder} guesses among {guessable} tokens, but its model has {vocab}; it is damaged, "
-            "fetch it again."
         )
     inner = file.size("intermediate_size")
     taps = _taps(file, target)
@@ -76,9 +61,9 @@ def read_eagle(file: DrafterFile, target: ModelConfig) -> EagleWeights:
         kv_heads=kv_heads,
         head_dim=head_dim,
         rope_theta=file.number("rope_theta", 10000.0),
-        vocabulary=_vocabulary(file, guessable, vocab),
-        embed=file.floats("embed_tokens.weight", vocab, hidden) if own_embed else None,
-        head=file.floats("lm_head.weight", guessable, hidden) if own_head else None,
+        vocabulary=vocabulary,
+        embed=file.floats("embed_tokens.weight", target.vocab_size, hidden) if own_embed else None,
+        head=file.floats("lm_head.weight", len(vocabulary), hidden) if own_head else None,
     )
 
 
@@ -122,8 +107,23 @@ def _taps(file: DrafterFile, target: ModelConfig) -> tuple[int, ...]:
     return tuple(taps)
 
 
-def _vocabulary(file: DrafterFile, guessable: int, vocab: int) -> NDArray[np.int64]:
-    """`d2t` holds, for each guessable token, what to add to its number to get the target's id."""
+def read_vocabulary(file: DrafterFile, target: ModelConfig) -> NDArray[np.int64]:
+    """[N] the target's id of each guessable token, ascending; `d2t` holds what to add to its number to get it.
+
+    Raises ModelError where they are not the target's.
+    """
+    vocab = file.size("vocab_size")
+    if vocab != target.vocab_size:
+        raise ModelError(
+            f"The drafter {file.folder} guesses among {vocab} tokens, but this model has {target.vocab_size}; it was "
+            "made for another model."
+        )
+    guessable = file.size("draft_vocab_size", vocab)
+    if guessable > vocab:
+        raise ModelError(
+            f"The drafter {file.folder} guesses among {guessable} tokens, but its model has {vocab}; it is damaged, "
+            "fetch it again."
+        )
     ids = np.arange(guessable, dtype=np.int64)
     if guessable == vocab:
         return ids

@@ -42,11 +42,7 @@ def _read(file: DrafterFile, target: ModelConfig, *, embeddings: bool) -> HeadsW
     if prefix is None:
         raise ModelError(f"The drafter {file.folder} holds no heads (0.0.linear.weight); it is damaged.")
     size = file.shape(f"{prefix}0.0.linear.weight")[0]
-    if size != target.hidden_size:
-        raise ModelError(
-            f"The drafter {file.folder} reads hidden states of size {size}, but this model's have "
-            f"{target.hidden_size}; it was made for another model."
-        )
+    file.check_hidden(size, target)
     # The heads are counted: published configs name fewer than the file holds.
     names = [f"{prefix}{head}." for head in range(_run(file, prefix, ".0.linear.weight"))]
     layers = [_run(file, name, ".linear.weight") for name in names]

@@ -28,6 +28,8 @@ from paceline.spec.hydra import HydraDrafter, HydraModel
 from paceline.spec.medusa import MedusaDrafter, MedusaModel
 from paceline.spec.nothing import Nothing
 from paceline.spec.proposer import Proposer
+from paceline.spec.recurrent import ARCHITECTURE as RECURRENT
+from paceline.spec.recurrent import RecurrentDrafter, RecurrentModel, RecurrentWeights
 from paceline.spec.suffix import Suffix
 
 from .draft_checkpoint import draft_form, open_draft
@@ -40,6 +42,7 @@ from .model.checkpoint import Checkpoint
 from .model.config import FAMILIES, ModelConfig, RopeConfig
 from .model.decoder import Decoder, cache_shape, rotation
 from .model.weights import ModelWeights
+from .recurrent_file import read_recurrent
 
 _log = logging.getLogger(__name__)
 
@@ -114,6 +117,20 @@ class EagleSpeculator:
         model = EagleModel(weights, ops, turn, around.decoder.embed_table, head)
         cache = ops.allocate(weights.cache_shape, around.blocks)
         return EagleDrafter(model, cache, ops, index=around.index, token_ms=around.token_ms)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecurrentSpeculator:
+    weights: RecurrentWeights
+    name: str = RecurrentDrafter.name
+
+    def taps(self, ops: Ops) -> None:
+        return None
+
+    def build(self, around: Surroundings) -> Proposer:
+        head = around.head_rows(self.weights.vocabulary)
+        model = RecurrentModel(self.weights, around.ops, around.decoder.embed_table, head)
+        return RecurrentDrafter(model, token_ms=around.token_ms)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -232,6 +249,10 @@ def _eagle(file: DrafterFile, target: Target) -> Speculator:
     return EagleSpeculator(weights)
 
 
+def _recurrent(file: DrafterFile, target: Target) -> Speculator:
+    return RecurrentSpeculator(read_recurrent(file, target.config))
+
+
 def _medusa(file: DrafterFile, target: Target) -> Speculator:
     def make(heads: Heads, around: Surroundings) -> Proposer:
         return MedusaDrafter(MedusaModel(heads, around.norm))
@@ -253,7 +274,12 @@ def _whole_model(path: Path, target: Target) -> Speculator:
     return DraftSpeculator(checkpoint)
 
 
-_READERS: Mapping[str, Callable[[DrafterFile, Target], Speculator]] = {EAGLE: _eagle, MEDUSA: _medusa, HYDRA: _hydra}
+_READERS: Mapping[str, Callable[[DrafterFile, Target], Speculator]] = {
+    RECURRENT: _recurrent,
+    EAGLE: _eagle,
+    MEDUSA: _medusa,
+    HYDRA: _hydra,
+}
 
 
 def _check(shape: CacheShape, path: Path, ops: Ops) -> None:

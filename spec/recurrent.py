@@ -1,0 +1,127 @@
+"""A recurrent drafter: a state that begins as the target's last hidden state, and is moved on by each guess.
+
+One step reads the state h and the embedding e of the token after it (in spirit Zhang et al., arXiv 2403.09919, with the
+layer of EAGLE less its attention: h has seen the whole text, and what attention adds to it is not worth a cache):
+
+    x = h + mix [norm(e); norm(h)]
+    x = x + down(silu(gate(norm(x))) * up(norm(x)))      the next state; head rows · norm(x) guess the token after e's
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paceline.kernels.backend import Ops
+from paceline.kernels.kv_cache import Cache
+from paceline.kernels.linear import Activation, ArrayMatrix, Norm, Packed
+
+from .draft_batch import fed
+from .guess_tree import Floats, GuessTree
+from .heads import LastHidden
+from .proposer import Ask, Verdict
+from .tree_drafter import Start, TreeDrafter, ranked
+
+ARCHITECTURE = "PacelineRecurrent"  # what configs call it
+FORM = "q4"  # what weights are packed in
+
+_SIBLINGS = 4  # guesses kept below a node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecurrentWeights:
+    """As the file has them. H: the target's hidden size, I intermediate, N guessable tokens.
+
+    vocabulary: the target's id of each of the N tokens, ascending.
+    """
+
+    embed_norm: Floats  # [H]
+    hidden_norm: Floats  # [H]
+    mix: Floats  # [H, 2H], the embedding's columns first
+    mlp_norm: Floats  # [H]
+    gate_up: Floats  # [2 I, H]
+    down: Floats  # [H, I]
+    norm: Floats  # [H]
+    eps: float
+    vocabulary: NDArray[np.int64]  # [N]
+
+
+class RecurrentModel:
+    """embed: the target's table; head: its rows of the guessable tokens [N, H]."""
+
+    def __init__(self, weights: RecurrentWeights, ops: Ops, embed: Packed, head: Floats) -> None:
+        def pack(values: Floats, gate: bool = False) -> Packed:
+            return ops.pack(ArrayMatrix(values), form=FORM, gate=gate)
+
+        def norm(weight: Floats) -> Norm:
+            return Norm(ops.constant(weight), weights.eps)
+
+        size = weights.mix.shape[0]
+        self.ops = ops
+        self.vocabulary = weights.vocabulary
+        self._embed = embed
+        self._head = pack(head)
+        self._mix_embed = pack(np.ascontiguousarray(weights.mix[:, :size]))
+        self._mix_hidden = pack(np.ascontiguousarray(weights.mix[:, size:]))
+        self._gate_up = pack(weights.gate_up, gate=True)
+        self._down = pack(weights.down)
+        self._embed_norm, self._hidden_norm = norm(weights.embed_norm), norm(weights.hidden_norm)
+        self._mlp_norm, self._norm = norm(weights.mlp_norm), norm(weights.norm)
+        self._forward: Callable[[Any, Cache], tuple[Activation, ...]] = ops.compile(self._pass)
+
+    def _pass(self, batch: Any, cache: Cache) -> tuple[Activation, Activation]:
+        ops = self.ops
+        state = ops.feed(batch.features)
+        x = ops.linear(ops.embed(self._embed, batch.ids), self._mix_embed, norm=self._embed_norm, residual=state)
+        x = ops.linear(state, self._mix_hidden, norm=self._hidden_norm, residual=x)
+        x = ops.linear(ops.linear(x, self._gate_up, norm=self._mlp_norm, gate=True), self._down, residual=x)
+        return ops.linear(x, self._head, norm=self._norm), x
+
+    def step(self, states: Floats, ids: Sequence[int]) -> tuple[Activation, Floats]:
+        """states [R, H], ids [R] -> (logits [R, N], valid until the next step; the next states [R, H])."""
+        logits, moved = self._forward(fed(states, ids), None)[:2]
+        return logits, self.ops.host(moved).copy()  # the next step writes where this one did
+
+
+class RecurrentDrafter(TreeDrafter):
+    """token_ms: what a token costs without this drafter, in milliseconds: another pass must promise more."""
+
+    name = "recurrent"
+    needs_hidden = True
+
+    def __init__(self, model: RecurrentModel, *, token_ms: Callable[[], float]) -> None:
+        super().__init__(token_ms)
+        self._model = model
+        self._hidden = LastHidden()
+
+    def _start(self, asks: Sequence[Ask]) -> Start:
+        ready = {i: hidden for i, ask in enumerate(asks) if (hidden := self._hidden.of(ask)) is not None}
+        trees = {i: GuessTree(asks[i]) for i in ready}
+        if ready:
+            self._enter(
+                [(tree, 0) for tree in trees.values()], list(ready.values()), [asks[i].tokens[-1] for i in ready]
+            )
+        return Start(trees)
+
+    def _look(self, chosen: Sequence[tuple[GuessTree, list[int]]]) -> None:
+        nodes = [(tree, node) for tree, best in chosen for node in best]
+        above = [passed for tree, node in nodes if (passed := tree.passed[tree.parents[node]]) is not None]
+        self._enter(nodes, above, [tree.tokens[node] for tree, node in nodes])
+
+    def _enter(self, nodes: Sequence[tuple[GuessTree, int]], above: Sequence[Floats], ids: Sequence[int]) -> None:
+        """above: the states before these nodes. ids: their tokens."""
+        states = above[0][None] if len(above) == 1 else np.stack(above)
+        logits, moved = self._model.step(states, ids)
+        tokens, estimates = ranked(self._model.ops, logits, self._model.vocabulary, nodes, _SIBLINGS)
+        for i, (tree, node) in enumerate(nodes):
+            tree.look_into(node, moved[i], tokens[i], estimates[i])
+
+    def observe(self, verdicts: Sequence[Verdict]) -> None:
+        self._hidden.observe(verdicts)
+
+    def forget(self, seq_id: str) -> None:
+        self._hidden.forget(seq_id)
