@@ -38,7 +38,7 @@ _DEFAULT_CPU_KV = 512 << 20
 _DEFAULT_DEVICE_SHARE = 0.6  # of the memory left before the weights are loaded
 # Rows of a pass -> how often it is timed. Between 16 and 64 rows time is linear, within 1 %; a pass of 64 takes as long
 # as twelve of one row (75 ms on two cores), which evens out by itself what disturbs it.
-_MEASURED = {1: 2, 2: 2, 4: 2, 8: 2, 16: 2, 64: 1}
+_MEASURED = {1: 3, 2: 3, 4: 3, 8: 3, 16: 2, 64: 1}
 # Those timed again behind so many keys, which cost something for each row and something for all rows of a sequence.
 _BEHIND_KEYS = (1, 8)
 _KEYS = 512
@@ -181,12 +181,18 @@ def prefill_limit(cost: StepCost, streams: Work, planned: Work, context: int, mo
 def _measured_cost(runner: Runner, most: int) -> StepCost:
     """most: rows that the cache and the model's context hold."""
     keys = min(_KEYS, (most - max(_BEHIND_KEYS)) // BLOCK_SIZE * BLOCK_SIZE)
-    points, behind = {}, {}
-    for rows, times in _MEASURED.items():
-        if rows <= most:
-            points[rows] = runner.measure(rows, times)
-        if rows in _BEHIND_KEYS and keys > 0:  # right after, at the same pace
-            behind[rows] = runner.measure(rows, times, keys)
+    points: dict[int, float] = {}
+    behind: dict[int, float] = {}
+
+    def add(to: dict[int, float], rows: int, context: int) -> None:
+        to[rows] = min(runner.measure(rows, 1, context), to.get(rows, float("inf")))
+
+    # Round by round: whatever holds the machine up for a while spoils one time of each point and not all of one.
+    for turn in range(max(_MEASURED.values())):
+        for rows in (rows for rows, times in _MEASURED.items() if turn < times and rows <= most):
+            add(points, rows, 0)
+            if rows in _BEHIND_KEYS and keys > 0:
+                add(behind, rows, keys)
     return StepCost.measured(points, keys, behind) if behind else StepCost(points)
 
 

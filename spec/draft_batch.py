@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -63,12 +64,15 @@ def batch_of(rows: Sequence[Rows], sampled: Sequence[int]) -> Batch:
 
 def fed(features: NDArray[np.float32], ids: Sequence[int] | None = None) -> Batch:
     """features [R, W], ids [R] or none: rows of a pass that has no cache."""
-    rows = np.arange(len(features))
-    return Batch(
-        ids=np.zeros_like(rows) if ids is None else np.array(ids, np.int64),
-        positions=rows,
-        slots=rows,
-        sampled=rows,
-        layout=Layout.chain(len(rows), np.arange(-(-len(rows) // BLOCK_SIZE), dtype=np.int32)),
+    batch = _rows(len(features))
+    return batch._replace(
+        ids=batch.ids if ids is None else np.array(ids, np.int64),
         features=None if features.shape[1] == 0 else np.ascontiguousarray(features, np.float32),
     )
+
+
+@lru_cache(maxsize=128)
+def _rows(count: int) -> Batch:
+    """What is the same for all passes of so many rows: it takes longer to make than their ids and features."""
+    rows, blocks = np.arange(count), np.arange(-(-count // BLOCK_SIZE), dtype=np.int32)
+    return Batch(np.zeros_like(rows), rows, rows, rows, Layout.chain(count, blocks))

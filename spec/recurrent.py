@@ -75,9 +75,9 @@ class RecurrentModel:
 
     def _pass(self, batch: Any, cache: Cache) -> tuple[Activation, Activation]:
         ops = self.ops
-        state = ops.feed(batch.features)
-        x = ops.linear(ops.embed(self._embed, batch.ids), self._mix_embed, norm=self._embed_norm, residual=state)
-        x = ops.linear(state, self._mix_hidden, norm=self._hidden_norm, residual=x)
+        x = ops.feed(batch.features)  # once to be added to, once to be read
+        x = ops.linear(ops.embed(self._embed, batch.ids), self._mix_embed, norm=self._embed_norm, residual=x)
+        x = ops.linear(ops.feed(batch.features), self._mix_hidden, norm=self._hidden_norm, residual=x)
         x = ops.linear(ops.linear(x, self._gate_up, norm=self._mlp_norm, gate=True), self._down, residual=x)
         return ops.linear(x, self._head, norm=self._norm), x
 
