@@ -10,7 +10,7 @@ import pytest
 import tiny_models
 from equality import VOCAB
 from fakes import RandomCheckpoint
-from tiny_heads import heads_tensors, write_eagle, write_own, write_published
+from tiny_heads import heads_tensors, write_eagle, write_own, write_published, write_recurrent
 
 from paceline.engine.errors import ConfigError, ModelError
 from paceline.engine.speculators import Target, find_speculators, model_fingerprint
@@ -42,6 +42,7 @@ def test_the_kind_is_what_the_files_say(tmp_path: Path) -> None:
         "medusa": write_own(tmp_path / "anything", "PacelineMedusa", heads_tensors(HIDDEN)),
         "hydra": write_own(tmp_path / "h", "PacelineHydra", heads_tensors(HIDDEN, hydra=True)),
         "eagle": write_eagle(tmp_path / "e", CHECKPOINT.config),
+        "recurrent": write_recurrent(tmp_path / "r", CHECKPOINT.config),
         "draft": tiny_models.make_folder(tmp_path / "d", "llama2"),
     }
     assert {kind: names(str(folder)) for kind, folder in folders.items()} == {
@@ -49,6 +50,7 @@ def test_the_kind_is_what_the_files_say(tmp_path: Path) -> None:
         "medusa": ["medusa"],
         "hydra": ["hydra"],
         "eagle": ["eagle"],
+        "recurrent": ["recurrent"],
         "draft": ["draft"],
     }
     file = tiny_models.write_gguf(folders["draft"], tmp_path / "d.gguf")

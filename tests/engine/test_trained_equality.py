@@ -9,7 +9,7 @@ import pytest
 from backends import ops_or_skip
 from equality import SAMPLINGS, VOCAB, Oracle, Record, assert_equal, plain_replies, requests_for
 from fakes import RandomCheckpoint, Replies, run, tiny_engine
-from tiny_heads import heads_tensors, write_eagle, write_own, write_published
+from tiny_heads import heads_tensors, write_eagle, write_own, write_published, write_recurrent
 from tiny_models import make_folder
 
 from paceline.engine.request import Request
@@ -18,7 +18,7 @@ BACKENDS: dict[str, dict[str, Any]] = {
     "reference": {"backend": "reference"},
     "native": {"backend": "native", "threads": 1, "weights": "q4", "kv_format": "int8"},
 }
-TRAINED = ("draft", "eagle", "hydra", "medusa", "published-medusa", "all")
+TRAINED = ("draft", "eagle", "hydra", "medusa", "recurrent", "published-medusa", "all")
 SLOW = {1: 1e4, 100_000: 1e4}  # a machine whose steps take so long that any drafter is worth asking
 
 
@@ -35,6 +35,7 @@ def folders(checkpoint: RandomCheckpoint, tmp_path_factory: pytest.TempPathFacto
         "eagle": write_eagle(root / "eagle", checkpoint.config),
         "hydra": write_own(root / "hydra", "PacelineHydra", heads_tensors(hidden, hydra=True)),
         "medusa": write_own(root / "medusa", "PacelineMedusa", heads_tensors(hidden, layers=2), [*range(0, VOCAB, 2)]),
+        "recurrent": write_recurrent(root / "recurrent", checkpoint.config, [*range(0, VOCAB, 2)]),
         "published-medusa": write_published(root / "published", heads_tensors(hidden, guessable=VOCAB)),
     }
 
@@ -64,7 +65,7 @@ def test_a_trained_drafter_gives_the_plain_reply(
 ) -> None:
     """Alone; then as a batch with prefix hits; then as a batch that preempts."""
     requests, expected = plain
-    wanted = ("draft", "eagle", "hydra", "medusa") if name == "all" else (name,)
+    wanted = ("draft", "eagle", "hydra", "medusa", "recurrent") if name == "all" else (name,)
     speculator = ",".join(["suffix"] * (name == "all") + [str(folders[each]) for each in wanted])
     oracle = Oracle(checkpoint) if options["backend"] == "reference" else None
     engine = tiny_engine(checkpoint, None, cost=SLOW, speculator=speculator, **options)

@@ -99,6 +99,30 @@ def write_eagle(folder: Path, config: ModelConfig, seed: int = 0) -> Path:
     return folder
 
 
+def write_recurrent(folder: Path, config: ModelConfig, vocabulary: list[int] | None = None, **more: Any) -> Path:
+    """A drafter of the target's shape that guesses among these tokens, or all."""
+    hidden, inner = config.hidden_size, config.intermediate_size
+    ids = torch.tensor(vocabulary or [*range(config.vocab_size)])
+    shapes = {
+        "mix.weight": (hidden, 2 * hidden),
+        "mlp.gate_proj.weight": (inner, hidden),
+        "mlp.up_proj.weight": (inner, hidden),
+        "mlp.down_proj.weight": (hidden, inner),
+    }
+    generator = torch.Generator().manual_seed(0)
+    tensors = {name: torch.randn(shape, generator=generator) * shape[1] ** -0.5 for name, shape in shapes.items()}
+    for name in ("embed_norm", "hidden_norm", "mlp_norm", "norm"):
+        tensors[f"{name}.weight"] = torch.rand(hidden, generator=generator) + 0.5
+    settings = {
+        "hidden_size": hidden,
+        "intermediate_size": inner,
+        "vocab_size": config.vocab_size,
+        "draft_vocab_size": len(ids),
+        **more,
+    }
+    return write_own(folder, "PacelineRecurrent", {**tensors, "d2t": ids - torch.arange(len(ids))}, **settings)
+
+
 def plain_logits(weights: HeadsWeights, head: int, x: Floats, rows: Floats | None) -> Floats:
     """x [W] -> [N], in float64. rows: the target's."""
     y = x.astype(np.float64)
