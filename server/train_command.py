@@ -71,6 +71,9 @@ def _command(kind: Kind, text: str) -> Callable[..., None]:
 
 
 train_app.command("eagle")(_command("eagle", "one layer that reads the model's hidden states and its own (EAGLE-3)"))
+train_app.command("recurrent")(
+    _command("recurrent", "a step without attention, from the model's last hidden state on (Recurrent Drafter)")
+)
 train_app.command("medusa")(_command("medusa", "heads that each guess one token further, blindly (Medusa)"))
 train_app.command("hydra")(_command("hydra", "heads that know the guesses before theirs (Hydra)"))
 train_app.command("draft")(_command("draft", "a small model that starts as some of the model's own layers"))

@@ -16,6 +16,7 @@ from paceline.engine.model.config import FAMILIES, RopeConfig
 from paceline.engine.teacher import target_of
 from paceline.spec.eagle import ARCHITECTURE as EAGLE
 from paceline.spec.heads import HYDRA, MEDUSA
+from paceline.spec.recurrent import ARCHITECTURE as RECURRENT
 from paceline.spec.training.corpus import write_answers
 from paceline.spec.training.dialogues import text_seed, write
 from paceline.spec.training.export import load_weights
@@ -87,12 +88,16 @@ def _load(file: DrafterFile, subject: Subject) -> _Drafter:
             head[vocabulary] = weights.head
             target = replace(target, head=head)
         student = make_student("eagle", target, taps)
+    elif RECURRENT in architectures:
+        taps, depth, guessable = taps_of("recurrent", config.num_layers), EXAM_DEPTH, file.size("draft_vocab_size")
+        vocabulary = np.arange(guessable) + file.ids("d2t", guessable)
+        student = make_student("recurrent", target, taps)
     elif file.config.get("model_type") in FAMILIES:
         return _whole_model(file.folder, subject)
     else:
         raise ModelError(
-            f"The drafter {file.folder} is of the kind {architectures!r}; {EAGLE}, {MEDUSA}, {HYDRA} or a whole model "
-            "can be measured."
+            f"The drafter {file.folder} is of the kind {architectures!r}; {EAGLE}, {RECURRENT}, {MEDUSA}, "
+            f"{HYDRA} or a whole model can be measured."
         )
     load_weights(student, file)
     return _Drafter(student, taps, vocabulary, depth, target)

@@ -31,8 +31,8 @@ HEAVY = ("torch", "triton", "transformers")
 LOADS_TORCH: dict[str, str] = {
     f"spec/training/{name}.py": "a drafter learns by torch's gradients; serving never loads it"
     for name in (
-        *("batches", "draft_student", "eagle", "eagle_student", "export", "heads", "layers", "lesson", "run"),
-        *("student", "trainer"),
+        *("batches", "draft_student", "eagle", "eagle_student", "export", "heads", "layers", "lesson"),
+        *("recurrent_student", "run", "student", "trainer"),
     )
 }
 

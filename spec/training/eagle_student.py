@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ..eagle import ARCHITECTURE
 from .eagle import EagleLayer
+from .export import d2t
 from .layers import LayerShape, named
 from .student import Examples
 from .target import Target
@@ -37,13 +38,7 @@ class EagleStudent:
                 weight[:, :size].normal_(0, 0.01)
                 weight[:, size:] = start[f"self_attn.{name}.weight"]
             layer.hidden_norm.weight.copy_(start["input_layernorm.weight"])
-            for name in (
-                "self_attn.o_proj",
-                "mlp.gate_proj",
-                "mlp.up_proj",
-                "mlp.down_proj",
-                "post_attention_layernorm",
-            ):
+            for name in _COPIED:
                 layer.get_parameter(f"{name}.weight").copy_(start[f"{name}.weight"])
             self.module.norm.weight.copy_(torch.from_numpy(target.norm))
             self.module.fc.weight.normal_(0, 0.002)
@@ -75,5 +70,4 @@ class EagleStudent:
         }
 
     def extras(self, vocabulary: NDArray[np.int64]) -> Mapping[str, Tensor]:
-        """What to add to a guess's number to get the target's id, as published checkpoints have it."""
-        return {"d2t": torch.from_numpy(vocabulary - np.arange(len(vocabulary)))}
+        return d2t(vocabulary)

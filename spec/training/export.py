@@ -42,6 +42,14 @@ def save_drafter(
     write_atomically(folder / "config.json", json.dumps(config, indent=1).encode())
 
 
+def d2t(vocabulary: NDArray[np.int64]) -> dict[str, torch.Tensor]:
+    """What to add to a guess's number to get the target's id, as published EAGLE-3 checkpoints have it.
+
+    vocabulary: [N] ids that are guessed.
+    """
+    return {"d2t": torch.from_numpy(vocabulary - np.arange(len(vocabulary)))}
+
+
 class Tensors(Protocol):
     """A drafter's file. Both raise an error of their own for a tensor that is not there, or not of this shape."""
 

@@ -22,16 +22,17 @@ from .figures import Figures, figures_of
 from .files import REPORT, WORK, run_folder, write_atomically
 from .heads import HeadsStudent
 from .lesson import Lesson
+from .recurrent_student import RecurrentStudent
 from .states import hidden_states
 from .student import Student
 from .target import Target, Teacher, TrainingError, Writer
 from .trainer import Schedule, Trainer
 
-Kind = Literal["eagle", "medusa", "hydra", "draft"]
+Kind = Literal["eagle", "recurrent", "medusa", "hydra", "draft"]
 HEADS = 4
 DRAFT_LAYERS = 4
 EXAM_DEPTH = 5  # of a drafter that can guess any number in a row
-_LESSONS: Mapping[Kind, int] = {"eagle": 3, "draft": 1}  # guesses in a row that are trained; of heads all
+_LESSONS: Mapping[Kind, int] = {"eagle": 3, "recurrent": 3, "draft": 1}  # guesses in a row that are trained; else all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +74,8 @@ def make_student(
 ) -> Student:
     if kind == "draft":
         return DraftStudent(target, layers)
+    if kind == "recurrent":
+        return RecurrentStudent(target)
     return EagleStudent(target, taps) if kind == "eagle" else HeadsStudent(target, heads, sequential=kind == "hydra")
 
 

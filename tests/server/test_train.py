@@ -45,7 +45,7 @@ def run(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> tuple[int, 
     return code, captured.out, captured.err
 
 
-@pytest.mark.parametrize("kind", ["eagle", "medusa", "hydra", "draft"])
+@pytest.mark.parametrize("kind", ["eagle", "recurrent", "medusa", "hydra", "draft"])
 def test_a_drafter_is_trained_measured_and_drafts(
     capsys: pytest.CaptureFixture[str], model: Path, cache: Path, tmp_path: Path, kind: str
 ) -> None:
@@ -173,7 +173,7 @@ def test_every_option_has_a_variable_and_a_help_sentence() -> None:
     from paceline.server.cli import app
 
     group = typer.main.get_command(app).commands["train"]  # type: ignore[attr-defined]
-    assert set(group.commands) == {"eagle", "medusa", "hydra", "draft", "eval"}
+    assert set(group.commands) == {"eagle", "recurrent", "medusa", "hydra", "draft", "eval"}
     for sub in group.commands.values():
         for parameter in sub.params:
             if parameter.name != "help":

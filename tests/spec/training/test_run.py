@@ -78,7 +78,7 @@ def whole(small_steps: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("kind", ["eagle", "medusa", "hydra", "draft"])
+@pytest.mark.parametrize("kind", ["eagle", "recurrent", "medusa", "hydra", "draft"])
 def test_a_toy_language_is_learned(tmp_path: Path, kind: Kind) -> None:
     """Each token follows from the one before it."""
     progress = Quiet()
@@ -86,7 +86,7 @@ def test_a_toy_language_is_learned(tmp_path: Path, kind: Kind) -> None:
     losses = [float(note.split()[1].rstrip(",")) for _, note in progress.stages["training"] if "nan" not in note]
     assert losses[-1] < 0.9 * losses[0]
     assert "tokens per step" in progress.stages["training"][-1][1]
-    if kind in ("eagle", "draft"):  # heads are further from what they shall say, and these are few steps
+    if kind in ("eagle", "recurrent", "draft"):  # heads are further from what they shall say, and these are few steps
         assert report["figures"]["by_depth_and_rank"][0][0] > 0.5
     assert report["tokens"] >= PLAN.tokens
     assert report["model"] == "scripted"
@@ -187,12 +187,12 @@ def test_too_little_text_is_refused(tmp_path: Path) -> None:
         one_run(tmp_path / "run", replace(PLAN, tokens=1))
 
 
-@pytest.mark.parametrize("kind", ["eagle", "medusa", "hydra", "draft"])
+@pytest.mark.parametrize("kind", ["eagle", "recurrent", "medusa", "hydra", "draft"])
 def test_what_was_trained_is_read_again_and_measures_the_same(tmp_path: Path, kind: Kind) -> None:
     """Up to the rounding of the weights to bfloat16; on the texts it was trained on."""
     report = one_run(tmp_path / "run", replace(PLAN, kind=kind, vocab=None if kind == "draft" else PLAN.vocab))
     file = DrafterFile(tmp_path / "run")
-    if kind == "eagle":
+    if kind in ("eagle", "recurrent"):
         vocabulary = np.arange(24) + file.tensor("d2t", 24)
     elif kind == "draft":
         vocabulary = np.arange(TARGET.vocab_size)
