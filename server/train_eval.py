@@ -13,6 +13,7 @@ from paceline.engine.drafter_file import DrafterFile
 from paceline.engine.eagle_file import read_eagle
 from paceline.engine.errors import ConfigError, ModelError
 from paceline.engine.model.config import FAMILIES, RopeConfig
+from paceline.engine.recurrent_file import read_recurrent
 from paceline.engine.teacher import target_of
 from paceline.spec.eagle import ARCHITECTURE as EAGLE
 from paceline.spec.heads import HYDRA, MEDUSA
@@ -89,8 +90,8 @@ def _load(file: DrafterFile, subject: Subject) -> _Drafter:
             target = replace(target, head=head)
         student = make_student("eagle", target, taps)
     elif RECURRENT in architectures:
-        taps, depth, guessable = taps_of("recurrent", config.num_layers), EXAM_DEPTH, file.size("draft_vocab_size")
-        vocabulary = np.arange(guessable) + file.ids("d2t", guessable)
+        taps, depth = taps_of("recurrent", config.num_layers), EXAM_DEPTH
+        vocabulary = read_recurrent(file, config).vocabulary
         student = make_student("recurrent", target, taps)
     elif file.config.get("model_type") in FAMILIES:
         return _whole_model(file.folder, subject)

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "arguments.h"
+#include "cache_ops.h"
 #include "program.h"
 
 namespace paceline {
