@@ -173,7 +173,7 @@ def arguments() -> argparse.Namespace:
     add = parser.add_argument
     add("--model", default=DEFAULT_MODEL, help="a name the server knows, or a path")
     add("--prompts", help="Spec-Bench questions; default: $SPEC_BENCH")
-    add("--modes", type=lambda text: text.split(","), default=["suffix", "eagle", "auto"], help="a,b")
+    add("--modes", type=lambda text: text.split(","), default=["suffix", "recurrent", "auto"], help="a,b")
     add("--temperatures", type=lambda text: [float(part) for part in text.split(",")], default=[0.0, 0.8], help="a,b")
     add("--limit", type=int, default=48, help="prompts, spread over the categories")
     add("--max-tokens", type=int, default=128)

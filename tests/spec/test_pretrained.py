@@ -8,7 +8,7 @@ import pytest
 
 from paceline.spec import pretrained
 
-KINDS = ("eagle", "hydra", "medusa")
+KINDS = ("eagle", "hydra", "medusa", "recurrent")
 
 
 def test_folders_with_a_config_are_found_in_the_order_of_their_names(
