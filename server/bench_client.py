@@ -108,7 +108,8 @@ class Client:
         self._http = aiohttp.ClientSession(
             headers=self._headers,
             timeout=aiohttp.ClientTimeout(total=None, connect=10.0),
-            connector=aiohttp.TCPConnector(limit=0),
+            # A connection each: some servers close theirs after a reply and say so too late for the next request.
+            connector=aiohttp.TCPConnector(limit=0, force_close=True),
             trust_env=self._trust_env,
         )
         return self

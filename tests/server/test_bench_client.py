@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import itertools
 import socket
 
@@ -89,3 +91,23 @@ async def test_a_server_that_cannot_be_measured_is_named() -> None:
                 await client.first_model()
         async with Client(url, api_key="secret") as client:
             assert await client.first_model() == "echo-1"
+
+
+async def test_every_request_has_a_connection_of_its_own() -> None:
+    """One kept open may be closed by the server just when the next request goes out."""
+    seen: list[asyncio.StreamWriter] = []
+    reply = b'data: {"choices": [{"delta": {"content": "hi"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append(writer)
+        with contextlib.suppress(asyncio.IncompleteReadError), contextlib.closing(writer):
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                await reader.readexactly(int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0]))
+                kind = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
+                writer.write(kind + b"content-length: %d\r\n\r\n" % len(reply) + reply)
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server, Client(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}") as client:
+        texts = [(await client.ask(ASK, SETTINGS)).text for _ in range(3)]
+        assert texts == ["hi"] * 3
+        assert len(seen) == 3
