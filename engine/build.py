@@ -36,9 +36,9 @@ _log = logging.getLogger(__name__)
 
 _DEFAULT_CPU_KV = 512 << 20
 _DEFAULT_DEVICE_SHARE = 0.6  # of the memory left before the weights are loaded
-# Rows of a pass -> how often it is timed. Between 16 and 64 rows time is linear, within 1 %; a pass of 64 takes as long
-# as twelve of one row (75 ms on two cores), which evens out by itself what disturbs it.
-_MEASURED = {1: 3, 2: 3, 4: 3, 8: 3, 16: 2, 64: 1}
+# Rows of a pass -> how often it is timed. Between 16 and 64 rows time is linear, within 1 %. A pass of 64 takes as long
+# as twelve of one row: timed once, it read 48 to 92 ms on two shared cores.
+_MEASURED = {1: 3, 2: 3, 4: 3, 8: 3, 16: 2, 64: 2}
 # Those timed again behind so many keys, which cost something for each row and something for all rows of a sequence.
 _BEHIND_KEYS = (1, 8)
 _KEYS = 512
@@ -135,7 +135,7 @@ def build_engine(
                     blocks=blocks + spare,
                     context_length=context_length,
                     index=list(taps).index(speculator) if speculator in taps else -1,
-                    token_ms=lambda: cost.ms(Work(1)),
+                    token_ms=lambda: cost.token_ms,
                 )
             )
             for speculator in speculators

@@ -87,6 +87,39 @@ class DrafterFile:
                 f"{target.hidden_size}; it was made for another model."
             )
 
+    def vocabulary(self, target: ModelConfig) -> NDArray[np.int64]:
+        """[N] the target's id of each guessable token, ascending; `d2t` holds what to add to its number to get it.
+
+        Raises ModelError where they are not the target's.
+        """
+        vocab = self.size("vocab_size")
+        if vocab != target.vocab_size:
+            raise ModelError(
+                f"The drafter {self.folder} guesses among {vocab} tokens, but this model has {target.vocab_size}; it "
+                "was made for another model."
+            )
+        guessable = self.size("draft_vocab_size", vocab)
+        if guessable > vocab:
+            raise ModelError(
+                f"The drafter {self.folder} guesses among {guessable} tokens, but its model has {vocab}; it is "
+                "damaged, fetch it again."
+            )
+        ids = np.arange(guessable, dtype=np.int64)
+        if guessable == vocab:
+            return ids
+        ids += self.ids("d2t", guessable)
+        if ids.min() < 0 or ids.max() >= vocab:
+            raise ModelError(
+                f"The tensor d2t of the drafter {self.folder} names tokens that do not exist; it is damaged, fetch the "
+                "drafter again."
+            )
+        if (np.diff(ids) <= 0).any():
+            raise ModelError(
+                f"The tensor d2t of the drafter {self.folder} must name each token once, in ascending order; it is "
+                "damaged, fetch the drafter again."
+            )
+        return ids
+
     def __contains__(self, name: str) -> bool:
         return name in self._tensors
 

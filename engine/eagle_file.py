@@ -7,7 +7,6 @@ lack `lm_head.weight`, where the target's own rows serve.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from paceline.spec.eagle import EagleWeights
 
@@ -21,7 +20,7 @@ def read_eagle(file: DrafterFile, target: ModelConfig) -> EagleWeights:
     hidden = file.size("hidden_size")
     source = file.size("target_hidden_size", hidden)
     file.check_hidden(source, target)
-    vocabulary = read_vocabulary(file, target)
+    vocabulary = file.vocabulary(target)
     heads, kv_heads, head_dim = _heads(file, hidden)
     layers = file.size("num_hidden_layers", 1)
     if layers != 1:
@@ -105,37 +104,3 @@ def _taps(file: DrafterFile, target: ModelConfig) -> tuple[int, ...]:
             "made for another model."
         )
     return tuple(taps)
-
-
-def read_vocabulary(file: DrafterFile, target: ModelConfig) -> NDArray[np.int64]:
-    """[N] the target's id of each guessable token, ascending; `d2t` holds what to add to its number to get it.
-
-    Raises ModelError where they are not the target's.
-    """
-    vocab = file.size("vocab_size")
-    if vocab != target.vocab_size:
-        raise ModelError(
-            f"The drafter {file.folder} guesses among {vocab} tokens, but this model has {target.vocab_size}; it was "
-            "made for another model."
-        )
-    guessable = file.size("draft_vocab_size", vocab)
-    if guessable > vocab:
-        raise ModelError(
-            f"The drafter {file.folder} guesses among {guessable} tokens, but its model has {vocab}; it is damaged, "
-            "fetch it again."
-        )
-    ids = np.arange(guessable, dtype=np.int64)
-    if guessable == vocab:
-        return ids
-    ids += file.ids("d2t", guessable)
-    if ids.min() < 0 or ids.max() >= vocab:
-        raise ModelError(
-            f"The tensor d2t of the drafter {file.folder} names tokens that do not exist; it is damaged, fetch the "
-            "drafter again."
-        )
-    if (np.diff(ids) <= 0).any():
-        raise ModelError(
-            f"The tensor d2t of the drafter {file.folder} must name each token once, in ascending order; it is "
-            "damaged, fetch the drafter again."
-        )
-    return ids

@@ -14,7 +14,6 @@ import numpy as np
 from paceline.spec.recurrent import RecurrentWeights
 
 from .drafter_file import DrafterFile
-from .eagle_file import read_vocabulary
 from .model.config import ModelConfig
 
 
@@ -31,5 +30,5 @@ def read_recurrent(file: DrafterFile, target: ModelConfig) -> RecurrentWeights:
         down=file.floats("mlp.down_proj.weight", size, inner),
         norm=file.floats("norm.weight", size),
         eps=file.number("rms_norm_eps", 1e-6),
-        vocabulary=read_vocabulary(file, target),
+        vocabulary=file.vocabulary(target),
     )

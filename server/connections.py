@@ -10,6 +10,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+LINGER_S = 10  # a client that was told to go may take so long to hear it: it counts as gone and still holds a socket
 LAST_WORDS_S = 2  # after draining: for answers and close frames that are on their way
 _WRITE_BUFFER = 32 * 1024  # bytes that may wait in user space for one slow client; the kernel holds more
 
@@ -142,7 +143,7 @@ class WebSocket(Patient, WebSocketsSansIOProtocol):
             self._part_within(LAST_WORDS_S / 2)
 
     def _part(self) -> None:
-        """Says why, ends the sending side, and reads to the client's end without keeping anything, for `patience_s`.
+        """Says why, ends the sending side, and reads to the client's end without keeping anything, for a while.
 
         uvicorn first waits until the client has read what is under way, or closes at once. Whatever the client still
         sends then makes the system reset the connection, and a reset can overtake the close frame (RFC 6455 section
@@ -157,7 +158,7 @@ class WebSocket(Patient, WebSocketsSansIOProtocol):
         if self.read_paused:
             self.read_paused = False
             self.transport.resume_reading()
-        self._part_within(self.patience_s)
+        self._part_within(min(self.patience_s, LINGER_S))
 
     def _part_within(self, seconds: float) -> None:
         if self.close_timer is not None:

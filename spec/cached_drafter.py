@@ -31,7 +31,6 @@ from .proposer import Ask
 from .tree_drafter import Start, TreeDrafter, ranked
 
 _CATCH_UP = 512  # rows of one pass
-_SIBLINGS = 4  # guesses kept below a node
 _USUAL = 16  # rows of a sequence's catch-up in an ordinary step
 
 
@@ -209,4 +208,4 @@ class CachedDrafter(TreeDrafter, Generic[State]):
         return logits, [None] * sum(sampled)
 
     def _rank(self, logits: Activation, nodes: Sequence[tuple[GuessTree, int]]) -> tuple[NDArray[np.int64], Floats]:
-        return ranked(self._ops, logits, self._model.vocabulary, nodes, _SIBLINGS)
+        return ranked(self._ops, logits, self._model.vocabulary, nodes)

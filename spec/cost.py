@@ -9,8 +9,9 @@ which changes slowly: it is corrected by how steps compare with their neighbours
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import accumulate
 from math import exp, log
 from typing import NamedTuple
@@ -19,6 +20,8 @@ _FOLLOW = 0.15  # of what the pace is off by, each step corrects
 _HICCUP = 0.2  # a step further off than this counts as so far off (of the logarithm)
 _STEP = 0.04  # of what two neighbours disagree by, each moves its part of the shape
 _KEYS = 10.0  # times as far for keys, whose two figures serve all row counts: short contexts hold the curve in place
+_ALIKE = 0.1  # of their keys, by which two steps of as many rows may differ and are still alike
+_RECENT_S = 0.1  # seconds between two neighbours
 _LEAST_KEY = 3e-5  # of a step of one row, that a key is taken to cost at the least at first: nothing cannot be scaled
 
 
@@ -62,14 +65,20 @@ class CostCurve:
         low, high = self._rows[i - 1], self._rows[i]
         return self._ms[i - 1] + (self._ms[i] - self._ms[i - 1]) * (rows - low) / (high - low)
 
-    def scale(self, rows: int, factor: float) -> None:
-        """Multiply what so many rows cost by about `factor`: move the points around them, the nearer one more."""
-        i = min(bisect_left(self._rows, rows), len(self._rows) - 1)
-        for point in {max(i - 1, 0), i}:
-            if factor < 1 and self._observed[point] < self._ms[point]:
+    def move(self, *changes: tuple[int, float]) -> None:
+        """Changes (rows, by): multiply what so many rows cost by about e^by: move the points around them, the nearer
+        one more. What two changes ask of one point is summed first: what they disagree about moves nothing.
+        """
+        moves: dict[int, float] = {}
+        for rows, by in changes:
+            i = min(bisect_left(self._rows, rows), len(self._rows) - 1)
+            for point in {max(i - 1, 0), i}:
+                distance = abs(self._rows[point] - rows) / max(rows, self._rows[point])
+                moves[point] = moves.get(point, 0.0) + (1 - distance) * by
+        for point, by in moves.items():
+            if by < 0 and self._observed[point] < self._ms[point]:
                 continue  # it lies below a hiccup: it is not why the curve is too high here, and would sink without end
-            distance = abs(self._rows[point] - rows) / max(rows, self._rows[point])
-            self._observed[point] *= 1 + (1 - distance) * (factor - 1)
+            self._observed[point] *= exp(by)
         self._ms = self._straightened()
 
 
@@ -79,13 +88,21 @@ class StepCost:
     read_ms: of a key, once for its sequence: it comes from memory. seen_ms: of a key, for each row that looks at it.
     """
 
-    def __init__(self, points: Mapping[int, float], read_ms: float = 0.0, seen_ms: float = 0.0) -> None:
+    def __init__(
+        self,
+        points: Mapping[int, float],
+        read_ms: float = 0.0,
+        seen_ms: float = 0.0,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
         self._curve = CostCurve(points)
+        self._clock = clock
         self.pace = 1.0
         self._read_ms = read_ms
         self._seen_ms = seen_ms
         self._by_rows: list[float] = []
         self._before: tuple[Work, float] | None = None  # the step before, and its milliseconds
+        self._ended = 0.0  # when, in seconds
 
     @classmethod
     def measured(cls, points: Mapping[int, float], keys: int, with_keys: Mapping[int, float]) -> StepCost:
@@ -101,6 +118,13 @@ class StepCost:
     def seen_ms(self) -> float:
         """Milliseconds now of one more key that a row looks at."""
         return self.pace * self._seen_ms
+
+    @property
+    def token_ms(self) -> float:
+        """Milliseconds now of a step of one row that looks at as many keys as a row of the last step did."""
+        last = self._before[0] if self._before else Work(1)
+        keys = last.seen // last.rows
+        return self.ms(Work(1, keys, keys))
 
     def by_rows(self, most: int) -> list[float]:
         """Milliseconds now of 0 … most rows, and perhaps more, keys not counted; valid until the next observation."""
@@ -132,9 +156,11 @@ class StepCost:
         """A step took so long."""
         if ms <= 0:
             return
-        if self._before is not None and self._before[0] != work:
-            self._compare(self._before, (work, ms))
-        self._before = work, ms
+        now, before = self._clock(), self._before
+        recent = now - self._ended < _RECENT_S + ms / 1e3  # else the machine may have another pace
+        if before is not None and recent and not _alike(before[0], work):
+            self._compare(before, (work, ms))
+        self._before, self._ended = (work, ms), now
         self.pace *= exp(_FOLLOW * _clipped(log(ms / self.ms(work))))
         self._by_rows.clear()
 
@@ -142,16 +168,21 @@ class StepCost:
         """Two steps at one pace: where the shape has them in another proportion, it gives way on both sides."""
         off = [log(ms / self._shape(work)) for work, ms in (before, now)]
         by = _STEP * _clipped(off[1] - off[0])
-        self._correct(before[0], -by)
-        self._correct(now[0], by)
+        # Each part of what a step costs takes its share of the blame.
+        moves, read, seen = [], 0.0, 0.0
+        for (work, _), sign in ((before, -by), (now, by)):
+            blame = sign / self._shape(work)
+            moves.append((work.rows, blame * self._curve.cost(work.rows)))
+            read += blame * self._read_ms * work.read
+            seen += blame * self._seen_ms * work.seen
+        self._curve.move(*moves)
+        self._read_ms *= exp(_KEYS * read)
+        self._seen_ms *= exp(_KEYS * seen)
 
-    def _correct(self, work: Work, by: float) -> None:
-        """Each part of what the work costs takes its share of the blame. by: of the logarithm."""
-        shape = self._shape(work)
-        rows, read, seen = self._curve.cost(work.rows), self._read_ms * work.read, self._seen_ms * work.seen
-        self._curve.scale(work.rows, exp(by * rows / shape))
-        self._read_ms *= exp(_KEYS * by * read / shape)
-        self._seen_ms *= exp(_KEYS * by * seen / shape)
+
+def _alike(one: Work, other: Work) -> bool:
+    """As the steps of a stream are, whose keys grow one by one: their times differ by noise, which says nothing."""
+    return one.rows == other.rows and abs(one.seen - other.seen) <= _ALIKE * max(one.seen, other.seen)
 
 
 def _clipped(off: float) -> float:

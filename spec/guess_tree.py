@@ -51,6 +51,13 @@ class GuessTree:
         outside.sort(key=self.likely.__getitem__, reverse=True)  # of equal ones the first stays first
         return outside[:room]
 
+    def above(self, node: int) -> Floats:
+        """[W], what was passed to the node's own pass."""
+        passed = self.passed[self.parents[node]]
+        if passed is None:
+            raise ValueError("this drafter's passes read tokens alone")
+        return passed
+
     def position(self, node: int) -> int:
         """Where the node's token stands in the text."""
         return len(self.ask.tokens) - 1 + self.depths[node]

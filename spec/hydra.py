@@ -20,8 +20,6 @@ from .heads import FinalNorm, Heads, LastHidden
 from .proposer import Ask, Verdict
 from .tree_drafter import Start, TreeDrafter, ranked
 
-_SIBLINGS = 4  # guesses kept below a node
-
 
 class HydraModel:
     """embed: the target's table, [V, H]."""
@@ -76,8 +74,8 @@ class HydraDrafter(TreeDrafter):
         nodes = [(tree, node) for tree, best in chosen for node in best]
         for head in sorted({tree.depths[node] for tree, node in nodes}):
             level = [(tree, node) for tree, node in nodes if tree.depths[node] == head]
-            above = [passed for tree, node in level if (passed := tree.passed[tree.parents[node]]) is not None]
-            self._enter(level, np.stack(above), [tree.tokens[node] for tree, node in level])
+            above = np.stack([tree.above(node) for tree, node in level])
+            self._enter(level, above, [tree.tokens[node] for tree, node in level])
 
     def _enter(self, nodes: Sequence[tuple[GuessTree, int]], above: Floats, ids: Sequence[int]) -> None:
         """above [M, (head + 1) H]: what the pass above these nodes, all of one level, read."""
@@ -85,7 +83,7 @@ class HydraDrafter(TreeDrafter):
         features = np.concatenate([above, self._model.embedded(ids)], axis=1)
         logits = self._model.logits(tree.depths[node], features)
         heads = self._model.heads
-        tokens, estimates = ranked(heads.ops, logits, heads.vocabulary, nodes, _SIBLINGS)
+        tokens, estimates = ranked(heads.ops, logits, heads.vocabulary, nodes)
         for i, (tree, node) in enumerate(nodes):
             tree.look_into(node, features[i], tokens[i], estimates[i])
 

@@ -24,6 +24,7 @@ _FORGOTTEN = 0.999  # per pass that was not worth its time
 # Times its own time that a pass must promise: its guesses cost rows as well, and a token beside others is cheap.
 # 5 gave 1.17 times plain speed on Spec-Bench prompts, 2 gave 1.14.
 _MARGIN = 5.0
+_SIBLINGS = 4  # guesses kept below a node
 
 
 def smoothed(before: float | None, ms: float) -> float:
@@ -144,8 +145,8 @@ def rank_coupled(
 
 
 def ranked(
-    ops: Ops, logits: Logits, vocabulary: Vocabulary | None, nodes: Sequence[tuple[GuessTree, int]], most: int
+    ops: Ops, logits: Logits, vocabulary: Vocabulary | None, nodes: Sequence[tuple[GuessTree, int]]
 ) -> tuple[NDArray[np.int64], Floats]:
     """`rank_coupled` for what follows each node, one row per node."""
     draws = [Draw(tree.ask.seed, tree.position(node) + 1, tree.ask.temperature) for tree, node in nodes]
-    return rank_coupled(ops, logits, vocabulary, draws, most)
+    return rank_coupled(ops, logits, vocabulary, draws, _SIBLINGS)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from itertools import pairwise
-from math import exp
+from math import exp, log
 
 import pytest
 from hypothesis import given, settings
@@ -41,14 +41,14 @@ def assert_never_falls(curve: Sequence[float]) -> None:
 def test_moves_as_far_as_it_was_told_and_not_further(points: dict[int, float], rows: int, factor: float) -> None:
     curve = CostCurve(points)
     before = curve.cost(rows)
-    curve.scale(rows, factor)
+    curve.move((rows, log(factor)))
     low, high = sorted((before, before * factor))
     assert low * (1 - 1e-9) <= curve.cost(rows) <= high * (1 + 1e-9)
 
 
 def test_far_points_stay_where_they_are() -> None:
     curve = CostCurve({1: 3.0, 2: 3.0, 32: 20.0, 64: 40.0})
-    curve.scale(1, 1.1)
+    curve.move((1, log(1.1)))
     assert curve.cost(64) == 40.0
     assert curve.cost(1) == pytest.approx(3.3)
 
@@ -61,7 +61,7 @@ def test_point_below_a_hiccup_keeps_what_was_measured_there() -> None:
     for truth in (8.0, 3.0):
         for _ in range(200):
             for rows, ms in ((1, truth), (8, 5.0)):
-                curve.scale(rows, (ms / curve.cost(rows)) ** 0.1)
+                curve.move((rows, 0.1 * log(ms / curve.cost(rows))))
     assert curve.cost(1) == pytest.approx(3.0, rel=0.02)
     assert curve.cost(8) == pytest.approx(5.0, rel=0.05)
 
@@ -180,11 +180,39 @@ def test_a_shape_that_was_measured_wrongly_is_set_right(wrong: StepCost) -> None
 
 
 def test_steps_of_one_kind_say_nothing_about_the_shape() -> None:
-    cost = StepCost(REAL, READ_MS, SEEN_MS)
+    """They jitter, and their keys grow as a stream's do."""
+    cost, chance = StepCost(REAL, READ_MS, SEEN_MS), random.Random(3)
     before = shape(cost, *USUAL)
-    for _ in range(500):
-        cost.observe(Work(1, 100, 100), 9.0)
+    for step in range(500):
+        cost.observe(Work(0).beside(100 + step, 1), 9.0 * chance.gauss(1, 0.1))
     assert shape(cost, *USUAL) == pytest.approx(before)
+
+
+def test_what_two_steps_disagree_about_does_not_lift_points_below_a_hiccup() -> None:
+    curve, chance = CostCurve({1: 5.0, 2: 8.0, 4: 5.2, 8: 9.0}), random.Random(4)
+    for _ in range(1000):
+        by = chance.gauss(0, 0.05)
+        curve.move((4, -by), (4, by))
+    curve.move((2, log(5.1 / 8)))
+    assert curve.cost(4) == pytest.approx(5.2, rel=0.05)
+
+
+def test_a_step_after_a_pause_is_not_compared_with_the_one_before() -> None:
+    """The machine may have another pace by then."""
+    now = 0.0
+    cost = StepCost(REAL, READ_MS, SEEN_MS, clock=lambda: now)
+    before = shape(cost, *USUAL)
+    for work in USUAL * 20:
+        now += 10
+        cost.observe(work, 7.0)
+    assert shape(cost, *USUAL) == pytest.approx(before)
+
+
+def test_a_token_costs_what_the_rows_of_the_last_step_look_at() -> None:
+    cost = StepCost(REAL, READ_MS, SEEN_MS)
+    assert cost.token_ms == cost.ms(Work(1))
+    cost.observe(Work(8, 1000, 8000), cost.ms(Work(8, 1000, 8000)))
+    assert cost.token_ms == pytest.approx(cost.ms(Work(1, 1000, 1000)))
 
 
 # Rows of a prompt that fit
