@@ -9,6 +9,7 @@
 
 #include "pack.h"
 #include "pool.h"
+#include "cache_ops.h"
 #include "program.h"
 
 using namespace paceline;
