@@ -28,6 +28,8 @@ _SAFETENSORS = ("model.safetensors", "medusa_lm_head.safetensors")
 _PICKLES = ("pytorch_model.bin", "medusa_lm_head.pt")
 _DTYPES = {"F32": np.float32, "F16": np.float16, "F64": np.float64, "I64": np.int64, "I32": np.int32, "BOOL": np.bool_}
 
+_MOST = 1e36  # what a setting may be at the most: float32 holds it
+
 Tensor = NDArray[Any]
 
 
@@ -71,7 +73,7 @@ class DrafterFile:
         if value is None and default is not None:
             value = default
         number = value if isinstance(value, int | float) and not isinstance(value, bool) else 0
-        if not number > 0 or (kind == "a whole number" and number != int(number)):
+        if not 0 < number < _MOST or (kind == "a whole number" and number != int(number)):
             says = "does not say" if value is None else f"has {repr(value)[:60]} as"
             raise ModelError(
                 f"The drafter's config {self.folder / CONFIG} {says} {name}, which must be {kind} above 0; fetch the "
@@ -125,7 +127,14 @@ class DrafterFile:
 
     def floats(self, name: str, *shape: int) -> NDArray[np.float32]:
         """A copy of the tensor called `name`, which must have this shape: a file's own bytes cannot be written to."""
-        return np.array(self.tensor(name, *shape), np.float32, order="C")
+        with np.errstate(over="ignore"):  # looked for below
+            found = np.array(self.tensor(name, *shape), np.float32, order="C")
+        if not np.isfinite(found).all():
+            raise ModelError(
+                f"The tensor {name} of the drafter {self.folder} holds values that are not finite; it is damaged, "
+                "fetch it again."
+            )
+        return found
 
     def ids(self, name: str, count: int) -> NDArray[np.int64]:
         """A copy of the tensor called `name`, [count] whole numbers."""

@@ -215,17 +215,29 @@ def _named(name: str, target: Target, fingerprint: int) -> Speculator:
     if name in (AUTO, Nothing.name):
         raise ConfigError(f"--speculator {name} stands alone; leave it out, or name nothing beside it.")
     path = Path(os.path.expanduser(name))  # noqa: PTH111 - a ~user that is not known is no error, but no folder either
-    if name and path.is_dir():
+    if name and _is(path.is_dir):
         return _trained(DrafterFile(path), target)
-    if path.suffix.lower() == ".gguf" and path.is_file():
+    if path.suffix.lower() == ".gguf" and _is(path.is_file):
         return _whole_model(path, target)
+    shipped: list[str] = []
     for folder in pretrained.folders():
-        if folder.name.endswith(f"-{name}") and (file := DrafterFile(folder)).config.get("trained_for") == fingerprint:
-            return _trained(file, target)
+        file, kind = DrafterFile(folder), folder.name.rpartition("-")[2]
+        if file.config.get("trained_for") == fingerprint:
+            if kind == name:
+                return _trained(file, target)
+            shipped.append(kind)
+    known = ", ".join((AUTO, Nothing.name, *FREE, *shipped))
     raise ConfigError(
-        f"There is no speculator {name!r} for this model; choose {AUTO}, {Nothing.name}, {', '.join(FREE)}, one that "
-        "is shipped for the model, or the folder of a drafter or model."
+        f"There is no speculator {name[:60]!r} for this model; choose {known}, or the folder of a drafter or model."
     )
+
+
+def _is(asked: Callable[[], bool]) -> bool:
+    """What the system refuses to look at, such as a name of 5,000 letters, is nothing."""
+    try:
+        return asked()
+    except OSError:
+        return False
 
 
 def _trained(file: DrafterFile, target: Target) -> Speculator:
@@ -237,8 +249,8 @@ def _trained(file: DrafterFile, target: Target) -> Speculator:
         return reader(file, target)
     if file.config.get("model_type") not in FAMILIES:
         raise ModelError(
-            f"The drafter {file.folder} is of the kind {', '.join(file.architectures) or 'unknown'}; this server reads "
-            f"{', '.join(_READERS)}, published Medusa heads, and models it could serve."
+            f"The drafter {file.folder} is of the kind {repr(file.config.get('architectures'))[:60]}; this server "
+            f"reads {', '.join(_READERS)}, published Medusa heads, and models it could serve."
         )
     return _whole_model(file.folder, target)
 

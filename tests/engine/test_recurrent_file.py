@@ -50,6 +50,17 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, settings: dict[str, int | 
         read_recurrent(DrafterFile(folder), TARGET)
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e300])
+def test_weights_that_are_not_finite_are_refused(tmp_path: Path, value: float) -> None:
+    folder = write_recurrent(tmp_path, TARGET)
+    held = load_file(folder / "model.safetensors")
+    held["norm.weight"] = held["norm.weight"].double()
+    held["norm.weight"][3] = value
+    save_file(held, folder / "model.safetensors")
+    with pytest.raises(ModelError, match=r"norm\.weight .* not finite"):
+        read_recurrent(DrafterFile(folder), TARGET)
+
+
 def test_a_missing_tensor_is_named(tmp_path: Path) -> None:
     folder = write_recurrent(tmp_path, TARGET)
     held = load_file(folder / "model.safetensors")

@@ -64,7 +64,7 @@ def test_what_does_not_fit_is_refused_with_the_mismatch(tmp_path: Path) -> None:
     other = write_own(tmp_path / "o", "PacelineHydra", heads_tensors(HIDDEN * 2, hydra=True))
     assert f"size {HIDDEN * 2}, but this model's have {HIDDEN}" in refusal(str(other))
     strange = write_own(tmp_path / "s", "Seer", heads_tensors(HIDDEN))
-    assert "Seer; this server reads" in refusal(str(strange))
+    assert "['Seer']; this server reads" in refusal(str(strange))
     empty = tmp_path / "empty"
     empty.mkdir()
     assert "config.json" in refusal(str(empty))
@@ -74,7 +74,7 @@ def test_what_does_not_fit_is_refused_with_the_mismatch(tmp_path: Path) -> None:
     message = refusal("crystal-ball", ConfigError)
     assert "'crystal-ball'" in message
     assert "auto, none, suffix" in message
-    for wanted in ("", "suffix,", "~no-such-user-here"):
+    for wanted in ("", "suffix,", "~no-such-user-here", "a" * 5000):
         assert "There is no speculator" in refusal(wanted, ConfigError)
     for wanted in ("auto,suffix", "suffix, none"):
         assert "stands alone" in refusal(wanted, ConfigError)
