@@ -33,7 +33,7 @@ from paceline.spec.recurrent import RecurrentDrafter, RecurrentModel, RecurrentW
 from paceline.spec.suffix import Suffix
 
 from .draft_checkpoint import draft_form, open_draft
-from .drafter_file import DrafterFile
+from .drafter_file import DrafterFile, answers
 from .eagle_file import read_eagle
 from .errors import ConfigError, ModelError
 from .heads_file import PUBLISHED, read_hydra, read_medusa
@@ -215,9 +215,9 @@ def _named(name: str, target: Target, fingerprint: int) -> Speculator:
     if name in (AUTO, Nothing.name):
         raise ConfigError(f"--speculator {name} stands alone; leave it out, or name nothing beside it.")
     path = Path(os.path.expanduser(name))  # noqa: PTH111 - a ~user that is not known is no error, but no folder either
-    if name and _is(path.is_dir):
+    if name and answers(path.is_dir):
         return _trained(DrafterFile(path), target)
-    if path.suffix.lower() == ".gguf" and _is(path.is_file):
+    if path.suffix.lower() == ".gguf" and answers(path.is_file):
         return _whole_model(path, target)
     shipped: list[str] = []
     for folder in pretrained.folders():
@@ -230,14 +230,6 @@ def _named(name: str, target: Target, fingerprint: int) -> Speculator:
     raise ConfigError(
         f"There is no speculator {name[:60]!r} for this model; choose {known}, or the folder of a drafter or model."
     )
-
-
-def _is(asked: Callable[[], bool]) -> bool:
-    """What the system refuses to look at, such as a name of 5,000 letters, is nothing."""
-    try:
-        return asked()
-    except OSError:
-        return False
 
 
 def _trained(file: DrafterFile, target: Target) -> Speculator:
@@ -259,10 +251,6 @@ def _eagle(file: DrafterFile, target: Target) -> Speculator:
     weights = read_eagle(file, target.config)
     _check(weights.cache_shape, file.folder, target.ops)
     return EagleSpeculator(weights)
-
-
-def _recurrent(file: DrafterFile, target: Target) -> Speculator:
-    return RecurrentSpeculator(read_recurrent(file, target.config))
 
 
 def _medusa(file: DrafterFile, target: Target) -> Speculator:
@@ -287,7 +275,7 @@ def _whole_model(path: Path, target: Target) -> Speculator:
 
 
 _READERS: Mapping[str, Callable[[DrafterFile, Target], Speculator]] = {
-    RECURRENT: _recurrent,
+    RECURRENT: lambda file, target: RecurrentSpeculator(read_recurrent(file, target.config)),
     EAGLE: _eagle,
     MEDUSA: _medusa,
     HYDRA: _hydra,
