@@ -185,7 +185,7 @@ def _measured_cost(runner: Runner, most: int) -> StepCost:
     behind: dict[int, float] = {}
 
     def add(to: dict[int, float], rows: int, context: int) -> None:
-        to[rows] = min(runner.measure(rows, 1, context), to.get(rows, float("inf")))
+        to[rows] = min(runner.measure(rows, context), to.get(rows, float("inf")))  # disturbances only ever add time
 
     # Round by round: whatever holds the machine up for a while spoils one time of each point and not all of one.
     for turn in range(max(_MEASURED.values())):

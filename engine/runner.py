@@ -64,12 +64,12 @@ class Runner:
             source, target = np.ascontiguousarray(np.array(moves, np.int64).T)
             self._ops.move_kv(self._cache, source, target)
 
-    def measure(self, rows: int, repeats: int, context: int = 0) -> float:
+    def measure(self, rows: int, context: int = 0) -> float:
         """Milliseconds of a pass over one chain of `rows` rows behind `context` others; writes to the cache's first
         slots.
 
-        Only before the cache is in use. The best of `repeats`: what disturbs a measurement only ever adds time. The
-        context is a few blocks over and over, since memory that was never touched takes ten times as long to read.
+        Only before the cache is in use. The context is a few blocks over and over, since memory that was never touched
+        takes ten times as long to read.
         """
         table = np.arange(-(-(context + rows) // BLOCK_SIZE), dtype=np.int32)
         if context:
@@ -77,10 +77,7 @@ class Runner:
         index, positions = np.arange(rows), np.arange(context, context + rows)
         slots = table[positions // BLOCK_SIZE] * BLOCK_SIZE + positions % BLOCK_SIZE
         batch = Batch(np.zeros_like(index), positions, slots, index, Layout.chain(rows, table, context))
-        best = float("inf")
-        for _ in range(repeats):
-            start = time.perf_counter()
-            logits, *_ = self._decoder.forward(batch, self._cache)
-            self._ops.greedy(logits[-1:])  # waits for the device
-            best = min(best, time.perf_counter() - start)
-        return best * 1e3
+        start = time.perf_counter()
+        logits, *_ = self._decoder.forward(batch, self._cache)
+        self._ops.greedy(logits[-1:])  # waits for the device
+        return (time.perf_counter() - start) * 1e3

@@ -40,10 +40,6 @@ class Plan:
     rows: list[Row] = field(default_factory=list)
 
     @property
-    def known(self) -> int:
-        return sum(row.known for row in self.rows)
-
-    @property
     def work(self) -> Work:
         """That of the known tokens."""
         work = Work(0)
@@ -129,9 +125,12 @@ class Scheduler:
 
     def _plan_prefill(self, plan: Plan, budget: int) -> int:
         """Chunks of running prefills, then of newly admitted sequences; returns the rows used."""
+        prefilling = sorted((seq for seq in self.running if not seq.is_decoding), key=age)
+        if not prefilling and not self.waiting:
+            return 0
         streams = plan.work
         left, used = budget, 0
-        for seq in sorted((seq for seq in self.running if not seq.is_decoding), key=age):
+        for seq in prefilling:
             if left > 0 and seq in self.running:
                 left = self._bearable(streams, plan, seq, left)
                 used += (chunk := self._plan_chunk(plan, seq, left))
@@ -157,8 +156,9 @@ class Scheduler:
         """Rows of this prompt that may join the step; the first prompt always makes progress."""
         if not streams.rows:
             return most
-        first = plan.known <= streams.rows
-        return max(min(most, self._prefill_limit(streams, plan.work, seq.num_computed, most)), int(first))
+        planned = plan.work
+        first = planned.rows <= streams.rows
+        return max(min(most, self._prefill_limit(streams, planned, seq.num_computed, most)), int(first))
 
     def _plan_chunk(self, plan: Plan, seq: Sequence, most: int) -> int:
         # Less than a whole chunk may fit; one token must, if need be at the cost of younger sequences.

@@ -166,12 +166,12 @@ class StepCost:
 
     def _compare(self, before: tuple[Work, float], now: tuple[Work, float]) -> None:
         """Two steps at one pace: where the shape has them in another proportion, it gives way on both sides."""
-        off = [log(ms / self._shape(work)) for work, ms in (before, now)]
-        by = _STEP * _clipped(off[1] - off[0])
+        shapes = [self._shape(work) for work, _ in (before, now)]
+        by = _STEP * _clipped(log(now[1] / shapes[1]) - log(before[1] / shapes[0]))
         # Each part of what a step costs takes its share of the blame.
         moves, read, seen = [], 0.0, 0.0
-        for (work, _), sign in ((before, -by), (now, by)):
-            blame = sign / self._shape(work)
+        for (work, _), shape, sign in zip((before, now), shapes, (-by, by), strict=True):
+            blame = sign / shape
             moves.append((work.rows, blame * self._curve.cost(work.rows)))
             read += blame * self._read_ms * work.read
             seen += blame * self._seen_ms * work.seen

@@ -1,4 +1,4 @@
-"""From rows of several sequences to one pass of a drafter with a cache of its own."""
+"""From rows of several sequences to one pass, of the target or of a drafter."""
 
 from __future__ import annotations
 

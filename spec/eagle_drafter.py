@@ -21,20 +21,21 @@ _WINDOW = 128  # positions it looks back on: nearly all that helps a guess is ne
 
 @dataclass(slots=True)
 class _State(CacheState):
-    """`waiting` holds the hidden states of the `arrived` entries from `done` on."""
+    """`waiting` holds the hidden states of the entries from `done` on."""
 
     waiting: list[Floats] = field(default_factory=list)
-    arrived: int = 0
+
+    @property
+    def arrived(self) -> int:
+        return sum(map(len, self.waiting))
 
     def add(self, start: int, features: Floats) -> None:
         """Hidden states of positions start …; the first `_WINDOW` of too many are let go."""
         if start != self.done + self.arrived:
             self.first = self.done = start
             self.waiting.clear()
-            self.arrived = 0
             self.known = False
         self.waiting.append(features)
-        self.arrived += len(features)
         surplus = self.arrived - _WINDOW
         if surplus >= BLOCK_SIZE:
             together = np.concatenate(self.waiting)
@@ -42,7 +43,6 @@ class _State(CacheState):
             self.first = self.done = self.done + drop
             self.known = True
             self.waiting = [together[drop:].copy()]
-            self.arrived -= drop
 
 
 class EagleDrafter(CachedDrafter[_State]):
@@ -80,8 +80,8 @@ class EagleDrafter(CachedDrafter[_State]):
 
     def _entered(self, state: _State, count: int) -> None:
         state.done += count
-        state.arrived -= count
-        state.waiting = [state.waiting[0][count:]] if state.arrived else []
+        rest = state.waiting[0][count:]
+        state.waiting = [rest] if len(rest) else []
 
     def observe(self, verdicts: Sequence[Verdict]) -> None:
         for verdict in verdicts:

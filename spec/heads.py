@@ -6,7 +6,8 @@ product in place of the bare x (Hydra: Ankner et al., arXiv 2402.05109).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +17,9 @@ from paceline.kernels.backend import Ops
 from paceline.kernels.linear import Activation, ArrayMatrix, Packed
 from paceline.kernels.rank import Vocabulary
 
-from .guess_tree import Floats
+from .guess_tree import Floats, GuessTree
 from .proposer import Ask, Verdict
+from .tree_drafter import Start, TreeDrafter
 
 MEDUSA, HYDRA = "PacelineMedusa", "PacelineHydra"  # what our own configs call them
 FORM = "q8"  # what weights are packed in
@@ -120,3 +122,34 @@ class LastHidden:
 
     def forget(self, seq_id: str) -> None:
         self._held.pop(seq_id, None)
+
+
+class HiddenDrafter(TreeDrafter):
+    """Its first pass reads the target's last hidden states, every later one what the pass above it passed on.
+
+    token_ms: what a token costs without this drafter, in milliseconds: another pass must promise more.
+    """
+
+    needs_hidden = True
+
+    def __init__(self, token_ms: Callable[[], float]) -> None:
+        super().__init__(token_ms)
+        self._hidden = LastHidden()
+
+    @abstractmethod
+    def _enter(self, nodes: Sequence[tuple[GuessTree, int]], above: Sequence[Floats], ids: Sequence[int]) -> None:
+        """Look into nodes, all pending tokens or none. above: of each what its pass reads; ids: their tokens."""
+
+    def _start(self, asks: Sequence[Ask]) -> Start:
+        ready = {i: hidden for i, ask in enumerate(asks) if (hidden := self._hidden.of(ask)) is not None}
+        trees = {i: GuessTree(asks[i]) for i in ready}
+        if ready:
+            roots = [(tree, 0) for tree in trees.values()]
+            self._enter(roots, list(ready.values()), [asks[i].tokens[-1] for i in ready])
+        return Start(trees)
+
+    def observe(self, verdicts: Sequence[Verdict]) -> None:
+        self._hidden.observe(verdicts)
+
+    def forget(self, seq_id: str) -> None:
+        self._hidden.forget(seq_id)

@@ -16,9 +16,8 @@ from paceline.kernels.linear import Activation, Packed
 
 from .draft_batch import fed
 from .guess_tree import Floats, GuessTree
-from .heads import FinalNorm, Heads, LastHidden
-from .proposer import Ask, Verdict
-from .tree_drafter import Start, TreeDrafter, ranked
+from .heads import FinalNorm, Heads, HiddenDrafter
+from .tree_drafter import ranked
 
 
 class HydraModel:
@@ -49,46 +48,30 @@ class HydraModel:
         return self._passes[head](fed(features), None)[0]
 
 
-class HydraDrafter(TreeDrafter):
-    """token_ms: what a token costs without this drafter, in milliseconds: another pass must promise more."""
+class HydraDrafter(HiddenDrafter):
+    """token_ms: see `HiddenDrafter`."""
 
     name = "hydra"
-    needs_hidden = True
 
     def __init__(self, model: HydraModel, *, token_ms: Callable[[], float]) -> None:
         super().__init__(token_ms)
         self._model = model
-        self._hidden = LastHidden()
         self.deepest = len(model.heads)
-
-    def _start(self, asks: Sequence[Ask]) -> Start:
-        ready = {i: hidden for i, ask in enumerate(asks) if (hidden := self._hidden.of(ask)) is not None}
-        trees = {i: GuessTree(asks[i]) for i in ready}
-        if ready:
-            hidden = self._model.norm(np.stack(list(ready.values())))
-            self._enter([(tree, 0) for tree in trees.values()], hidden, [asks[i].tokens[-1] for i in ready])
-        return Start(trees)
 
     def _look(self, chosen: Sequence[tuple[GuessTree, list[int]]]) -> None:
         """One pass per level, as each has a head of its own."""
         nodes = [(tree, node) for tree, best in chosen for node in best]
         for head in sorted({tree.depths[node] for tree, node in nodes}):
             level = [(tree, node) for tree, node in nodes if tree.depths[node] == head]
-            above = np.stack([tree.above(node) for tree, node in level])
-            self._enter(level, above, [tree.tokens[node] for tree, node in level])
+            self._enter(level, [tree.above(node) for tree, node in level], [tree.tokens[node] for tree, node in level])
 
-    def _enter(self, nodes: Sequence[tuple[GuessTree, int]], above: Floats, ids: Sequence[int]) -> None:
-        """above [M, (head + 1) H]: what the pass above these nodes, all of one level, read."""
+    def _enter(self, nodes: Sequence[tuple[GuessTree, int]], above: Sequence[Floats], ids: Sequence[int]) -> None:
+        """above: M times [(head + 1) H], of nodes of one level."""
         tree, node = nodes[0]
-        features = np.concatenate([above, self._model.embedded(ids)], axis=1)
-        logits = self._model.logits(tree.depths[node], features)
+        head, read = tree.depths[node], np.stack(above)
+        features = np.concatenate([read if head else self._model.norm(read), self._model.embedded(ids)], axis=1)
+        logits = self._model.logits(head, features)
         heads = self._model.heads
         tokens, estimates = ranked(heads.ops, logits, heads.vocabulary, nodes)
         for i, (tree, node) in enumerate(nodes):
             tree.look_into(node, features[i], tokens[i], estimates[i])
-
-    def observe(self, verdicts: Sequence[Verdict]) -> None:
-        self._hidden.observe(verdicts)
-
-    def forget(self, seq_id: str) -> None:
-        self._hidden.forget(seq_id)

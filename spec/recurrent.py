@@ -23,9 +23,8 @@ from paceline.kernels.linear import Activation, ArrayMatrix, Norm, Packed
 
 from .draft_batch import fed
 from .guess_tree import Floats, GuessTree
-from .heads import LastHidden
-from .proposer import Ask, Verdict
-from .tree_drafter import Start, TreeDrafter, ranked
+from .heads import HiddenDrafter
+from .tree_drafter import ranked
 
 ARCHITECTURE = "PacelineRecurrent"  # what configs call it
 FORM = "q4"  # a pass is bound by the bytes it reads: 3.2 MB for the shipped one
@@ -86,40 +85,22 @@ class RecurrentModel:
         return logits, self.ops.host(moved).copy()  # the next step writes where this one did
 
 
-class RecurrentDrafter(TreeDrafter):
-    """token_ms: what a token costs without this drafter, in milliseconds: another pass must promise more."""
+class RecurrentDrafter(HiddenDrafter):
+    """token_ms: see `HiddenDrafter`."""
 
     name = "recurrent"
-    needs_hidden = True
 
     def __init__(self, model: RecurrentModel, *, token_ms: Callable[[], float]) -> None:
         super().__init__(token_ms)
         self._model = model
-        self._hidden = LastHidden()
-
-    def _start(self, asks: Sequence[Ask]) -> Start:
-        ready = {i: hidden for i, ask in enumerate(asks) if (hidden := self._hidden.of(ask)) is not None}
-        trees = {i: GuessTree(asks[i]) for i in ready}
-        if ready:
-            self._enter(
-                [(tree, 0) for tree in trees.values()], list(ready.values()), [asks[i].tokens[-1] for i in ready]
-            )
-        return Start(trees)
 
     def _look(self, chosen: Sequence[tuple[GuessTree, list[int]]]) -> None:
         nodes = [(tree, node) for tree, best in chosen for node in best]
         self._enter(nodes, [tree.above(node) for tree, node in nodes], [tree.tokens[node] for tree, node in nodes])
 
     def _enter(self, nodes: Sequence[tuple[GuessTree, int]], above: Sequence[Floats], ids: Sequence[int]) -> None:
-        """above: the states before these nodes. ids: their tokens."""
         states = above[0][None] if len(above) == 1 else np.stack(above)
         logits, moved = self._model.step(states, ids)
         tokens, estimates = ranked(self._model.ops, logits, self._model.vocabulary, nodes)
         for i, (tree, node) in enumerate(nodes):
             tree.look_into(node, moved[i], tokens[i], estimates[i])
-
-    def observe(self, verdicts: Sequence[Verdict]) -> None:
-        self._hidden.observe(verdicts)
-
-    def forget(self, seq_id: str) -> None:
-        self._hidden.forget(seq_id)

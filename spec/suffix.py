@@ -118,14 +118,10 @@ def _estimates(contexts: Sequence[_Context]) -> dict[int, float]:
                 seen.append((token, count))
         doubt = _doubt(matched)
         scale = 1.0 / (total + doubt)
-        if likely:
-            for token in likely:
-                likely[token] *= doubt * scale
-            for token, count in seen:
-                likely[token] = likely.get(token, 0.0) + count * scale
-        else:
-            for token, count in seen:
-                likely[token] = count * scale
+        for token in likely:
+            likely[token] *= doubt * scale
+        for token, count in seen:
+            likely[token] = likely.get(token, 0.0) + count * scale
     return likely
 
 
@@ -180,11 +176,10 @@ class Suffix:
         heap: list[tuple[float, int, int, int, float, list[_Context]]] = []
         guess, likelihood, arrival = -1, 1.0, 0
         while len(tokens) < most:
-            if contexts:
-                for token, estimate in _estimates(contexts).items():
-                    if likelihood * estimate >= _LEAST:
-                        arrival += 1
-                        heapq.heappush(heap, (-likelihood * estimate, arrival, guess, token, estimate, contexts))
+            for token, estimate in _estimates(contexts).items():
+                if likelihood * estimate >= _LEAST:
+                    arrival += 1
+                    heapq.heappush(heap, (-likelihood * estimate, arrival, guess, token, estimate, contexts))
             if not heap:
                 break
             negative, _, parent, token, estimate, above = heapq.heappop(heap)

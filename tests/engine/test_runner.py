@@ -147,4 +147,4 @@ def test_a_step_without_samples_has_no_logits(runner: Runner) -> None:
 
 @pytest.mark.parametrize("rows", [1, 16, 17])
 def test_a_measurement_is_a_positive_time(runner: Runner, rows: int) -> None:
-    assert 0 < runner.measure(rows, 2) < float("inf")
+    assert 0 < runner.measure(rows) < float("inf")

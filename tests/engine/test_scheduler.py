@@ -19,7 +19,7 @@ REALISTIC = {1: 7.5, 2: 7.6, 4: 8.0, 8: 9.5, 16: 14.0, 32: 24.0, 64: 44.0}
 
 def test_nothing_to_do_is_an_empty_plan() -> None:
     plan = make_scheduler().schedule()
-    assert (plan.rows, plan.known) == ([], 0)
+    assert (plan.rows, plan.work.rows) == ([], 0)
 
 
 def test_decoding_comes_first_and_one_budget_holds_for_all() -> None:
@@ -35,7 +35,7 @@ def test_decoding_comes_first_and_one_budget_holds_for_all() -> None:
     plan = step(scheduler)
     assert shares(plan) == [("a", 1), ("b", 1), ("c", 14), ("d", 4)]
     assert [row.samples for row in plan.rows] == [True, True, True, False]
-    assert plan.known == 20
+    assert plan.work.rows == 20
     assert shares(step(scheduler)) == [("a", 1), ("b", 1), ("c", 1), ("d", 1)]
 
 
@@ -129,9 +129,9 @@ def test_a_long_prompt_stretches_no_step_beyond_two_ordinary_ones(points: dict[i
         assert [seq.output_count for seq in runners] == [count + 1 for count in counts], "a stream was left out"
         assert long.num_computed > before, "the prompt makes progress in every step"
         chunk = long.num_computed - before
-        assert plan.known == streams + chunk <= 512
+        assert plan.work.rows == streams + chunk <= 512
         if chunk > 1:  # one token per step is the least there is
-            assert cost.ms(Work(plan.known)) <= 2 * cost.ms(Work(streams))
+            assert cost.ms(Work(plan.work.rows)) <= 2 * cost.ms(Work(streams))
         steps += 1
     if points is REALISTIC:
         assert 2000 / 64 < steps < 2000 / 8

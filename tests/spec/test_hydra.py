@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from backends import ops_or_skip
-from tiny_heads import heads_tensors, plain_logits
+from tiny_heads import heads_tensors, paths_of, plain_logits
 
 from paceline.kernels.backend import Ops
 from paceline.kernels.linear import ArrayMatrix
@@ -56,11 +56,8 @@ def test_guesses_are_those_of_plain_numpy(ops: Ops, temperature: float) -> None:
     proposals = drafter.propose(asks)
     assert proposals[2].tokens == ()
     for i in range(2):
-        ask, proposal = asks[i], proposals[i]
-        paths: list[tuple[int, ...]] = []
-        for token, parent in zip(proposal.tokens, proposal.parents, strict=True):
-            paths.append((*(paths[parent] if parent >= 0 else ()), token))
-        assert len(set(paths)) == len(paths)
+        ask, paths = asks[i], paths_of(proposals[i])
+        assert len(set(map(tuple, paths))) == len(paths)
         assert max(map(len, paths)) == HEADS
         for path in paths:
             read = [NORM(hidden[i : i + 1])[0], TABLE[ask.tokens[-1]], *(TABLE[token] for token in path[:-1])]

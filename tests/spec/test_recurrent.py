@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from backends import ops_or_skip
+from tiny_heads import paths_of
 
 from paceline.kernels.backend import Ops
 from paceline.kernels.linear import ArrayMatrix
@@ -74,10 +75,7 @@ def test_guesses_are_those_of_plain_numpy(ops: Ops, temperature: float) -> None:
     proposals = drafter.propose(asks)
     assert proposals[2].tokens == ()
     for i in range(2):
-        ask, proposal = asks[i], proposals[i]
-        paths: list[list[int]] = []
-        for token, parent in zip(proposal.tokens, proposal.parents, strict=True):
-            paths.append([*(paths[parent] if parent >= 0 else []), token])
+        ask, paths = asks[i], paths_of(proposals[i])
         assert max(map(len, paths)) > 2
         for path in paths:
             scores = plain_scores(hidden[i], [ask.tokens[-1], *path[:-1]])

@@ -13,6 +13,7 @@ from tiny_models import write_json
 
 from paceline.engine.model.config import ModelConfig
 from paceline.spec.heads import HeadsWeights
+from paceline.spec.proposer import Proposal
 
 Floats = NDArray[np.float32]
 
@@ -121,6 +122,14 @@ def write_recurrent(folder: Path, config: ModelConfig, vocabulary: list[int] | N
         **more,
     }
     return write_own(folder, "PacelineRecurrent", {**tensors, "d2t": ids - torch.arange(len(ids))}, **settings)
+
+
+def paths_of(proposal: Proposal) -> list[list[int]]:
+    """Of each guess the tokens that lead to it, its own last."""
+    paths: list[list[int]] = []
+    for token, parent in zip(proposal.tokens, proposal.parents, strict=True):
+        paths.append([*(paths[parent] if parent >= 0 else []), token])
+    return paths
 
 
 def plain_logits(weights: HeadsWeights, head: int, x: Floats, rows: Floats | None) -> Floats:

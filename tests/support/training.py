@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from torch import nn
 
 from paceline.spec.training.dialogues import Frame, Wish
 from paceline.spec.training.student import Examples
@@ -130,3 +131,12 @@ class Quiet:
         self.stages.setdefault(stage, []).append((share, note))
         if self._dies_at and stage == self._dies_at[0] and share >= self._dies_at[1]:
             raise KeyboardInterrupt
+
+
+def draw_parameters(module: nn.Module) -> None:
+    """Every parameter random: matrices keep sizes, norms stay around one."""
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            noise = torch.randn(parameter.shape, generator=generator)
+            parameter.copy_(noise * parameter.shape[1] ** -0.5 if parameter.ndim == 2 else 1 + 0.3 * noise)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from training import HEAD_DIM, HIDDEN, KV_HEADS, examples_of, random_target
+from training import HEAD_DIM, HIDDEN, KV_HEADS, draw_parameters, examples_of, random_target
 
 from paceline.engine.model.config import RopeConfig
 from paceline.engine.model.decoder import rotation
@@ -31,11 +31,7 @@ def target() -> Target:
 def student(target: Target) -> EagleStudent:
     """Every parameter random, so that one that is left out or swapped shows."""
     student = EagleStudent(target, TAPS)
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        for parameter in student.module.parameters():
-            noise = torch.randn(parameter.shape, generator=generator)
-            parameter.copy_(noise * parameter.shape[1] ** -0.5 if parameter.ndim == 2 else 1 + 0.3 * noise)
+    draw_parameters(student.module)
     return student
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from training import HIDDEN, INNER, examples_of, random_target
+from training import HIDDEN, INNER, draw_parameters, examples_of, random_target
 
 from paceline.engine.drafter_file import DrafterFile
 from paceline.spec.recurrent import ARCHITECTURE
@@ -31,11 +31,7 @@ SHAPES = {
 def student() -> RecurrentStudent:
     """Every parameter random, so that one that is left out or swapped shows."""
     student = RecurrentStudent(TARGET)
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        for parameter in student.module.parameters():
-            noise = torch.randn(parameter.shape, generator=generator)
-            parameter.copy_(noise * parameter.shape[1] ** -0.5 if parameter.ndim == 2 else 1 + 0.3 * noise)
+    draw_parameters(student.module)
     return student
 
 
