@@ -96,10 +96,10 @@ def test_a_bad_variable_is_named(capsys: pytest.CaptureFixture[str], monkeypatch
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("serve ./no-such-model.gguf", "There is no model at no-such-model.gguf"),
-        ("serve no-such-model", "There is no model called 'no-such-model'"),
+        ("serve ./no-such-model.gguf --port 0", "There is no model at no-such-model.gguf"),
+        ("serve no-such-model --port 0", "There is no model called 'no-such-model'"),
         ("fetch {folder}", "no config.json"),
-        ("serve --step-budget 8 --max-batch 16", "--step-budget"),
+        ("serve --step-budget 8 --max-batch 16 --port 0", "--step-budget"),
         ("serve --host no.such.host.invalid", "no.such.host.invalid"),
         ("chat http://127.0.0.1:1", "start one in another terminal with `paceline serve`"),
         ("chat ftp://x:1", "not the address of a server"),
