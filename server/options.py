@@ -164,4 +164,8 @@ LoggedText = Annotated[
     Path | None,
     _option("text", "JSONL of conversations that were held: messages, or text.", exists=True, dir_okay=False),
 ]
+StartDrafter = Annotated[
+    Path | None,
+    _option("start", "Folder of a drafter of this kind that is trained further.", exists=True, file_okay=False),
+]
 DrafterFolder = Annotated[Path, _argument("drafter", "The drafter's folder.", exists=True, file_okay=False)]

@@ -18,7 +18,8 @@ from rich.table import Table
 
 from paceline.engine.build import build_engine
 from paceline.engine.config import EngineConfig
-from paceline.engine.errors import ConfigError
+from paceline.engine.drafter_file import DrafterFile
+from paceline.engine.errors import ConfigError, ModelError
 from paceline.engine.model.checkpoint import Checkpoint, open_checkpoint
 from paceline.engine.speculators import model_fingerprint
 from paceline.engine.teacher import DecoderTeacher, target_of
@@ -49,6 +50,7 @@ class TrainOptions:
     threads: int | None
     prompts: Path | None
     text: Path | None
+    start: Path | None = None
 
     def settings(self, trained_for: int) -> dict[str, object]:
         """What must be the same when a run goes on."""
@@ -63,6 +65,7 @@ class TrainOptions:
             "--seed": self.seed,
             "--prompts": _checksum(self.prompts),
             "--text": _checksum(self.text),
+            "--start": _checksum(self.start),
         }
 
     def command(self) -> str:
@@ -77,6 +80,7 @@ class TrainOptions:
             "threads": self.threads,
             "prompts": self.prompts,
             "text": self.text,
+            "start": self.start,
         }
         flags = [part for name, value in given.items() if value is not None for part in (f"--{name}", str(value))]
         return shlex.join(["paceline", "train", self.kind, self.model, *flags])
@@ -121,6 +125,14 @@ class Subject:
         return DecoderTeacher(self.checkpoint, self._config, taps, length, self.cache)
 
 
+def drafter_for(target: Target, folder: Path) -> DrafterFile:
+    """Raises ModelError for one that says it was trained for another model."""
+    file = DrafterFile(folder)
+    if file.config.get("trained_for", target.trained_for) != target.trained_for:
+        raise ModelError(f"The drafter {folder} was trained for another model; name the one it was made for.")
+    return file
+
+
 def run_training(options: TrainOptions, path: Path, cache: Path) -> None:
     """Raises ConfigError or ModelError."""
     model = Subject(path, cache, options.threads)
@@ -145,6 +157,7 @@ def run_training(options: TrainOptions, path: Path, cache: Path) -> None:
         recipe=model.recipe,
         prompts=prompts,
         texts=texts,
+        start=drafter_for(model.target(), options.start) if options.start else None,
     )
     with expected_errors(), progress_bars() as progress:
         report = train(
@@ -234,4 +247,11 @@ def _about() -> dict[str, object]:
 
 
 def _checksum(path: Path | None) -> int | None:
-    return None if path is None else crc32(path.read_bytes())
+    """Of a file, or of all files of a folder."""
+    if path is None:
+        return None
+    value = 0
+    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+        if file.is_file():
+            value = crc32(file.read_bytes(), value)
+    return value

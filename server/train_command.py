@@ -38,6 +38,7 @@ def _command(kind: Kind, text: str) -> Callable[..., None]:
         threads: o.Threads = None,
         prompts: o.SeedPrompts = None,
         text: o.LoggedText = None,
+        start: o.StartDrafter = None,
         cache: o.Cache = None,
     ) -> None:
         from .train import TrainOptions, run_training
@@ -56,6 +57,7 @@ def _command(kind: Kind, text: str) -> Callable[..., None]:
             threads=threads,
             prompts=prompts,
             text=text,
+            start=start,
         )
         run_training(options, _resolve(name, cache), cache or default_cache())
 
@@ -63,9 +65,10 @@ def _command(kind: Kind, text: str) -> Callable[..., None]:
         f"Train {text}.\n\nWrites --out, a drafter that `serve --speculator` takes. When it is interrupted, the same "
         "command goes on where it was."
     )
-    meaningless = "vocab" if kind == "draft" else "layers"  # a draft model has the model's vocabulary
+    # A draft model has the model's vocabulary, and is trained further as a model of its own.
+    meaningless = ("vocab", "start") if kind == "draft" else ("layers",)
     signature = inspect.signature(command, eval_str=True)
-    kept = [parameter for name, parameter in signature.parameters.items() if name != meaningless]
+    kept = [parameter for name, parameter in signature.parameters.items() if name not in meaningless]
     command.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
     return command
 

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paceline.engine.draft_checkpoint import open_draft
-from paceline.engine.drafter_file import DrafterFile
 from paceline.engine.eagle_file import read_eagle
 from paceline.engine.errors import ConfigError, ModelError
 from paceline.engine.model.config import FAMILIES, RopeConfig
@@ -26,7 +25,7 @@ from paceline.spec.training.student import Student
 from paceline.spec.training.target import Target
 
 from .terminal import output
-from .train import Subject, expected_errors, progress_bars, show
+from .train import Subject, drafter_for, expected_errors, progress_bars, show
 from .train_text import prompt_tokens
 
 
@@ -44,7 +43,7 @@ class _Drafter:
 def run_eval(drafter: Path, path: Path, cache: Path, prompts: Path, threads: int | None, seed: int) -> None:
     """Have the model answer the prompts, and see how much of that a drafter guesses. Raises ConfigError, ModelError."""
     subject = Subject(path, cache, threads)
-    loaded = _load(DrafterFile(drafter), subject)
+    loaded = _load(drafter, subject)
     asked = prompt_tokens(prompts, subject.template, subject.tokenizer)
     with expected_errors(), progress_bars() as progress:
         texts = write_answers(
@@ -69,11 +68,11 @@ def run_eval(drafter: Path, path: Path, cache: Path, prompts: Path, threads: int
     show(output(), {"figures": figures.record()})
 
 
-def _load(file: DrafterFile, subject: Subject) -> _Drafter:
+def _load(folder: Path, subject: Subject) -> _Drafter:
+    target = subject.target()
+    file = drafter_for(target, folder)
     architectures = file.config.get("architectures") or []
-    target, config = subject.target(), subject.checkpoint.config
-    if file.config.get("trained_for", target.trained_for) != target.trained_for:
-        raise ModelError(f"The drafter {file.folder} was trained for another model; name the one it was made for.")
+    config = subject.checkpoint.config
     if MEDUSA in architectures or HYDRA in architectures:
         kind: Kind = "hydra" if HYDRA in architectures else "medusa"
         taps, depth = taps_of(kind, config.num_layers), file.size("medusa_num_heads")

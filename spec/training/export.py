@@ -59,7 +59,7 @@ class Tensors(Protocol):
 
 
 def load_weights(student: Student, file: Tensors) -> None:
-    """The inverse, for measuring what was trained."""
+    """The inverse, for measuring what was trained, or training it further. Raises what `file` raises."""
     state = {name: torch.from_numpy(file.floats(name, *tensor.shape)) for name, tensor in _state(student).items()}
     student.module.load_state_dict(state)
 

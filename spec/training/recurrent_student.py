@@ -33,7 +33,7 @@ class _Step(nn.Module):
         self.norm = Norm(shape.hidden, shape.eps)
 
     def forward(self, hidden: Tensor, embedded: Tensor) -> Tensor:
-        """hidden: [B, L, H], the target's or the guess before; embedded: [B, L, H] of the next tokens -> [B, L, H]."""
+        """hidden: [M, H], the target's or the guess before; embedded: [M, H] of the next tokens -> [M, H]."""
         x = hidden + self.mix(torch.cat([self.embed_norm(embedded), self.hidden_norm(hidden)], dim=-1))
         out: Tensor = x + self.mlp(self.mlp_norm(x))
         return out
@@ -59,10 +59,12 @@ class RecurrentStudent:
             self.module.norm.weight.copy_(torch.from_numpy(target.norm))
 
     def guesses(self, examples: Examples, depth: int) -> Iterator[Tensor]:
-        hidden = examples.hidden[:, : examples.places, -1]
+        # A place is of no use to others: only those where a guess is of an answer are computed, the rest stays zero.
+        used = torch.stack([examples.ahead(examples.answers, 2 + k) for k in range(depth)]).any(0)
+        hidden = examples.hidden[:, : examples.places, -1][used]
         for k in range(depth):
-            hidden = self.module(hidden, examples.ahead(examples.embedded, 1 + k))
-            yield hidden
+            hidden = self.module(hidden, examples.ahead(examples.embedded, 1 + k)[used])
+            yield hidden.new_zeros(*used.shape, hidden.shape[-1]).masked_scatter(used[..., None], hidden)
 
     def finish(self, rows: Tensor) -> Tensor:
         out: Tensor = self.module.norm(rows)

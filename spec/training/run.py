@@ -17,7 +17,7 @@ from .corpus import DialogueFile, frequent, held_out, write_dialogues
 from .dialogues import Dialogue, Frame, Recipe, Tokens, dialogues
 from .draft_student import DraftStudent
 from .eagle_student import EagleStudent
-from .export import save_drafter
+from .export import Tensors, load_weights, save_drafter
 from .figures import Figures, figures_of
 from .files import REPORT, WORK, run_folder, write_atomically
 from .heads import HeadsStudent
@@ -33,6 +33,7 @@ HEADS = 4
 DRAFT_LAYERS = 4
 EXAM_DEPTH = 5  # of a drafter that can guess any number in a row
 _LESSONS: Mapping[Kind, int] = {"eagle": 3, "recurrent": 3, "draft": 1}  # guesses in a row that are trained; else all
+_ALONE = 0.4  # of a run whose guesses share their weights: its first guess gets three times the text it would get
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,8 @@ class Plan:
     """What a run is asked for.
 
     vocab: how many tokens can be guessed, None for all. layers: of a draft model. prompts: conversations up to where
-    the model answers; texts: ones that were held. companions: files that shall lie beside the drafter's own.
+    the model answers; texts: ones that were held. start: a drafter of this kind that is trained further. companions:
+    files that shall lie beside the drafter's own.
     """
 
     kind: Kind
@@ -55,6 +57,7 @@ class Plan:
     prompts: Sequence[Tokens] = ()
     texts: Sequence[Dialogue] = ()
     layers: int = DRAFT_LAYERS
+    start: Tensors | None = None
     companions: Mapping[str, bytes] = field(default_factory=dict)
 
 
@@ -103,6 +106,8 @@ def train(
     if plan.kind == "draft" and plan.layers > layers:
         raise TrainingError(f"The model has {layers} layers and can give no draft model {plan.layers}; ask for fewer.")
     with run_folder(folder, settings) as work:
+        if plan.start is not None:  # what does not fit is refused before hours of writing
+            load_weights(make_student(plan.kind, target(), taps_of(plan.kind, layers)), plan.start)
         done = folder / REPORT
         if done.exists():
             try:
@@ -158,6 +163,8 @@ def _learn(
     vocabulary, share = frequent([texts[i] for i in learned], target.vocab_size, plan.vocab or target.vocab_size)
     torch.manual_seed(plan.seed)
     student = make_student(plan.kind, target, taps, layers=plan.layers)
+    if plan.start is not None:
+        load_weights(student, plan.start)
     student.module.to(device)
     lesson = Lesson(target, vocabulary, device)
     depth = EXAM_DEPTH if plan.kind in _LESSONS else HEADS
@@ -173,6 +180,7 @@ def _learn(
             seed=plan.seed,
             lessons=_LESSONS.get(plan.kind, depth),
             exam=depth,
+            alone=_ALONE if plan.kind in _LESSONS else 0.0,
         ),
         checkpoint=work / "checkpoint.pt",
     )

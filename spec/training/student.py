@@ -50,7 +50,7 @@ class Student(Protocol):
 
     def guesses(self, examples: Examples, depth: int) -> Iterator[Tensor]:
         """[B, N, H] for k = 0 … depth - 1, each made with the tokens up to t + 1 + k, of which those after t + 1 stand
-        for guesses that were right.
+        for guesses that were right. Places whose guesses are of no answer may hold anything.
         """
         ...
 

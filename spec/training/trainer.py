@@ -36,7 +36,8 @@ _SAVE_EVERY_S = 60.0
 class Schedule:
     """How long: until `epochs` are through or `minutes` of training are over, whichever is first.
 
-    lessons: guesses in a row that are trained; exam: those that are measured.
+    lessons: guesses in a row that are trained; exam: those that are measured. alone: for what share of the run the
+    first guess is trained without the others, which pass as often as it was right and cost as much each time.
     """
 
     epochs: float = 3.0
@@ -44,6 +45,7 @@ class Schedule:
     seed: int = 0
     lessons: int = 3
     exam: int = 5
+    alone: float = 0.0
 
 
 @dataclass(slots=True)
@@ -154,7 +156,8 @@ class Trainer:
         rate *= 0.5 * (1 + math.cos(math.pi * done)) * (1 - _LOWEST) + _LOWEST
         for part in self._optimizer.param_groups:
             part["lr"] = rate
-        loss = self._lesson.loss(self._student, self._batches.load(group), self._schedule.lessons)
+        lessons = 1 if done < self._schedule.alone else self._schedule.lessons
+        loss = self._lesson.loss(self._student, self._batches.load(group), lessons)
         self._optimizer.zero_grad()
         if loss.requires_grad:  # not where a batch has nothing the model said
             loss.backward()  # type: ignore[no-untyped-call]

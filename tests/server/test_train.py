@@ -8,6 +8,8 @@ from pathlib import Path
 
 import orjson
 import pytest
+import torch
+from safetensors.torch import load_file
 from tiny_models import make_folder, write_gguf
 
 from paceline.engine.build import build_engine
@@ -70,6 +72,26 @@ def test_a_drafter_is_trained_measured_and_drafts(
     plain, guessed = reply(model, cache, replace(config, speculator="none")), reply(model, cache, config)
     assert sum(delta.drafted for delta in guessed) > 0
     assert [token for delta in guessed for token in delta.tokens] == [t for delta in plain for t in delta.tokens]
+
+
+@pytest.mark.parametrize("kind", ["eagle", "recurrent", "medusa", "hydra"])
+def test_a_drafter_is_trained_further(
+    capsys: pytest.CaptureFixture[str], model: Path, cache: Path, tmp_path: Path, kind: str
+) -> None:
+    """After one small step it is nearly what it was; what does not fit is refused before anything is written."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    assert run(capsys, line(model, first, cache, kind))[0] == 0
+    code, _, err = run(capsys, line(model, second, cache, kind, "--start", str(first), "--minutes", "0.0000001"))
+    assert code == 0, err
+    before, after = load_file(first / "model.safetensors"), load_file(second / "model.safetensors")
+    for name, values in before.items():
+        torch.testing.assert_close(after[name], values, rtol=0.01, atol=1e-3, msg=name)
+
+    other = "eagle" if kind == "recurrent" else "recurrent"
+    code, _, err = run(capsys, line(model, tmp_path / "third", cache, other, "--start", str(first)))
+    assert code == 1
+    assert str(first) in err
+    assert not (tmp_path / "third" / "work" / "dialogues.jsonl").exists()
 
 
 def reply(model: Path, cache: Path, config: EngineConfig) -> list[Delta]:
