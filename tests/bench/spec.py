@@ -11,6 +11,7 @@ import argparse
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +26,14 @@ from paceline.server.terminal import notices
 
 _PLAIN = "none"
 _PAUSE_S = 0.05  # until the threads of the server that worked last have stopped spinning
-# Spec-Bench counts the eight kinds of MT-bench as one task.
+# Spec-Bench counts the eight kinds of MT-bench as one of its six tasks.
 _MT_BENCH = {"writing", "roleplay", "reasoning", "math", "coding", "extraction", "stem", "humanities"}
 
 Replies = dict[tuple[str, float], list[Reply]]  # (mode, temperature) -> one per prompt
 
 
 async def main(arguments: argparse.Namespace) -> int:
-    prompts = spread(load_prompts(prompt_file(arguments.prompts)), arguments.limit)
+    prompts = spread([by_task(prompt) for prompt in load_prompts(prompt_file(arguments.prompts))], arguments.limit)
     modes = [_PLAIN, *(mode for mode in arguments.modes if mode != _PLAIN)]
     replies: Replies = {}
     async with AsyncExitStack() as stack:
@@ -63,10 +64,17 @@ async def main(arguments: argparse.Namespace) -> int:
     ]
     record("spec", rows)
     draw(rows, RESULTS / "spec.png")
-    unequal = sum(row["unequal"] for row in rows if row["category"] == "overall")
+    overall = [row for row in rows if row["category"] == "overall"]
+    unequal, failed = (sum(row[name] for row in overall) for name in ("unequal", "errors"))
     if unequal:
         notices().print(f"{unequal} replies differ from plain decoding.", style="red")
-    return int(unequal > 0)
+    if failed:
+        notices().print(f"{failed} requests failed and are in no figure.", style="red")
+    return int(unequal + failed > 0)
+
+
+def by_task(prompt: Prompt) -> Prompt:
+    return replace(prompt, category="mt_bench") if prompt.category in _MT_BENCH else prompt
 
 
 def figures(
@@ -74,7 +82,7 @@ def figures(
 ) -> list[dict[str, Any]]:
     """A row for each category, and one for all prompts together."""
     own, plain = replies[mode, temperature], replies[_PLAIN, temperature]
-    kinds = ["mt_bench" if prompt.category in _MT_BENCH else prompt.category for prompt in prompts]
+    kinds = [prompt.category for prompt in prompts]
     rows = []
     for category in (*dict.fromkeys(kinds), "overall"):
         pairs = [
@@ -175,7 +183,7 @@ def arguments() -> argparse.Namespace:
     add("--prompts", help="Spec-Bench questions; default: $SPEC_BENCH")
     add("--modes", type=lambda text: text.split(","), default=["suffix", "recurrent", "auto"], help="a,b")
     add("--temperatures", type=lambda text: [float(part) for part in text.split(",")], default=[0.0, 0.8], help="a,b")
-    add("--limit", type=int, default=48, help="prompts, spread over the categories")
+    add("--limit", type=int, default=48, help="prompts, spread over the tasks")
     add("--max-tokens", type=int, default=128)
     add("--max-nodes", type=int, default=8, help="rows of a tree, its root included")
     add("--serve-option", action="append", default=[], help="for `paceline serve`; repeat it")
