@@ -132,7 +132,8 @@ class Engine:
         if not plan.rows:
             return
         guessing = [i for i, row in enumerate(plan.rows) if row.guesses > 0]
-        drafting = self._guard.drafts(len(guessing))
+        only_decodes = all(row.seq.is_decoding for row in plan.rows)  # said now: a prompt that ends here decodes next
+        drafting = self._guard.drafts(len(guessing), only_decodes)
         drafts = self._draft(plan, guessing if drafting else [])
         trees = [draft.tree for draft in drafts]
         before = time.perf_counter()
@@ -147,7 +148,7 @@ class Engine:
         post(self._deltas(plan, drafts, outcomes, step_ms))  # the reader has its text; drafts come next step
         self._observe(plan, drafts, outcomes, out, forward_ms)
         step_ms = (time.perf_counter() - start) * 1e3
-        if guessing and all(row.seq.is_decoding or row.known == 1 for row in plan.rows):
+        if guessing and only_decodes:
             self._guard.observe(len(guessing), drafting, sum(len(each.tokens) for each in outcomes), step_ms)
         self.telemetry.step_ms += step_ms
         self.telemetry.forward_ms += forward_ms
