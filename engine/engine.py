@@ -141,12 +141,16 @@ class Engine:
         forward_ms = (time.perf_counter() - before) * 1e3
         outcomes = self._acceptor.walk(plan, trees, out)
         self._runner.move(self._commit(plan, outcomes))
-        for row, outcome in zip(plan.rows, outcomes, strict=True):
-            if outcome.finish is not None:
-                self.scheduler.retire(row.seq)
+        ended = [row.seq for row, outcome in zip(plan.rows, outcomes, strict=True) if outcome.finish is not None]
+        for seq in ended:
+            self.scheduler.retire(seq)
         step_ms = (time.perf_counter() - start) * 1e3
-        post(self._deltas(plan, drafts, outcomes, step_ms))  # the reader has its text; drafts come next step
-        self._observe(plan, drafts, outcomes, out, forward_ms)
+        try:
+            post(self._deltas(plan, drafts, outcomes, step_ms))  # the reader has its text; drafts come next step
+            self._observe(plan, drafts, outcomes, out, forward_ms)
+        finally:
+            for seq in ended:  # whatever broke, nobody else will say that they are gone
+                self._forget(seq.id)
         step_ms = (time.perf_counter() - start) * 1e3
         if guessing and only_decodes:
             self._guard.observe(len(guessing), drafting, sum(len(each.tokens) for each in outcomes), step_ms)
@@ -229,9 +233,6 @@ class Engine:
             self._planner.observe_step(work, forward_ms)
         reads = [self._drafters.needs_hidden(row.seq.request.speculation.mode) for row in plan.rows]
         self._drafters.observe(self._acceptor.verdicts(plan, outcomes, out, reads))
-        for row, outcome in zip(plan.rows, outcomes, strict=True):
-            if outcome.finish is not None:
-                self._forget(row.seq.id)
         telemetry.steps += 1
         telemetry.progress()
 
