@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 
 from paceline.spec.cost import Work
 from paceline.spec.drafters import Drafters
@@ -195,7 +196,8 @@ class Engine:
         deltas = []
         for row, draft, outcome in zip(plan.rows, drafts, outcomes, strict=True):
             if outcome.tokens:
-                accepted = len(outcome.path) - row.known
+                accepted = outcome.path[row.known :]  # a row that may guess knows one token: node i + 1 is pick i
+                right = [draft.guesses.votes[draft.picks[node - 1]] for node in accepted]
                 deltas.append(
                     Delta(
                         request_id=row.seq.id,
@@ -203,8 +205,8 @@ class Engine:
                         finish=outcome.finish,
                         logprobs=outcome.logprobs,
                         drafted=len(draft.picks),
-                        accepted=accepted,
-                        source=label(draft.guesses.votes[draft.picks[outcome.path[-1] - 1]]) if accepted else "",
+                        accepted=len(accepted),
+                        source=label(chain.from_iterable(right)),
                         reason=draft.reason,
                         cached_tokens=row.seq.cached_tokens or 0,
                         queued_ms=row.seq.queued_ms,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from fakes import RandomCheckpoint, Scripted, finish, make_request, tiny_engine
 
 from paceline.engine.request import Request
 from paceline.spec.guard import Guard
+from paceline.spec.proposer import Ask, Proposal
 
 VOCAB = 61
 PROMPT = list(range(20))
@@ -69,3 +72,23 @@ def test_a_guard_that_says_no_makes_plain_steps_of_the_same_text(checkpoint: Ran
         assert [len(delta.tokens) for delta in replies.deltas[request.id]] == [1] * 10
         assert all(delta.drafted == 0 for delta in replies.deltas[request.id])
     assert guard.told == [(2, False, 2)] * 8  # the first token comes with the prompt, the last needs no guess
+
+
+class Short(Scripted):
+    """Knows less far than it may guess."""
+
+    def __init__(self, name: str, guesses: int, truth: Scripted) -> None:
+        super().__init__("right", truth._continuations, VOCAB)
+        self.name, self._guesses = name, guesses
+
+    def propose(self, asks: Sequence[Ask]) -> list[Proposal]:
+        return super().propose([ask._replace(max_guesses=min(ask.max_guesses, self._guesses)) for ask in asks])
+
+
+def test_the_source_names_all_whose_guesses_were_accepted(checkpoint: RandomCheckpoint) -> None:
+    """Not only those who had a part in the last one."""
+    request = make_request("r", PROMPT, max_tokens=9)
+    truth = right(checkpoint, request)
+    engine = tiny_engine(checkpoint, [Short("b", 1, truth), Short("c", 4, truth), Short("a", 2, truth)], max_nodes=4)
+    deltas = finish(engine, request).deltas["r"]
+    assert [(delta.accepted, delta.source) for delta in deltas] == [(0, ""), (3, "a+b+c"), (3, "a+b+c")]
