@@ -86,7 +86,7 @@ def _extend(automaton: SuffixAutomaton, tokens: Sequence[int], most: int, before
     """Append up to `most` of the tokens it lacks, `before` of its own standing before them; returns how many."""
     first = automaton.size - before
     stop = min(len(tokens), first + most)
-    automaton.extend(islice(tokens, first, stop))
+    automaton.extend(tokens[first:stop])  # a slice takes as long as what it holds, whatever stands before it
     return stop - first
 
 
@@ -163,7 +163,7 @@ class Suffix:
             left -= text.index(left)
             automata = tuple(self._store.find(ask.reuse_key)) if ask.reuse_key else ()
             proposals.append(self._likeliest(text.match(automata), ask.max_guesses))
-        while left > 0 and (indexed := self._store.work()):
+        while left > 0 and (indexed := self._store.work(left)):
             left -= indexed
         return proposals
 
