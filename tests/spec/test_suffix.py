@@ -178,3 +178,21 @@ def test_text_that_was_taken_in_is_not_walked_through_again() -> None:
     assert propose(tokens, 1, drafter, prompt=2, prediction=Text([9, 8])).tokens == (3,)
     tokens += [3]
     assert propose(tokens, 1, drafter, prompt=2, prediction=Text([9, 8])).tokens == (4,)
+
+
+def after_one(*followers: int) -> list[int]:
+    """A text that ends with a 1, and in which each 1 before it stands behind another token."""
+    return [token for i, follower in enumerate(followers) for token in (1000 + i, 1, follower)] + [999, 1]
+
+
+def test_what_followed_often_is_guessed_however_late_it_came() -> None:
+    proposal = propose(after_one(*range(10, 18), *[99] * 20), most=1)
+    assert proposal.tokens == (99,)
+    assert proposal.probabilities[0] == pytest.approx(20 / (28 + 2.1))
+
+
+def test_what_is_not_looked_at_counts_as_something_else() -> None:
+    assert propose(after_one(*range(10, 18)), most=63).probabilities[0] == pytest.approx(1 / (8 + 2.1))
+    proposal = propose(after_one(*range(10, 22), 30, 30), most=63)
+    assert (proposal.tokens[0], proposal.probabilities[0]) == (30, pytest.approx(2 / (14 + 2.1)))
+    assert propose(after_one(*range(10, 40)), most=63).tokens == ()  # each once in thirty: not worth a row
