@@ -177,12 +177,11 @@ class Engine:
         """A tree of the known tokens the row computes and nothing else: a prefill chunk, or a plain step."""
         seq = row.seq
         tree = TokenTree.chain(tuple(seq.tokens[seq.num_computed : seq.num_computed + row.known]))
-        speculation = seq.request.speculation
         if not seq.is_decoding:
             return Draft(tree, "prefill")
-        if speculation.max_nodes == 1 or not self._drafters.drafts(speculation.mode):
-            return Draft(tree, "off")
-        return Draft(tree, "not worth it" if row.guesses else "no room")
+        if row.guesses:
+            return Draft(tree, "not worth it")  # says the guard
+        return Draft(tree, "no room" if self.scheduler.guess_limit(seq.request) else "off")
 
     def _commit(self, plan: Plan, outcomes: list[Outcome]) -> list[Move]:
         """Accepted tokens become part of their sequences; returns the slots to copy."""

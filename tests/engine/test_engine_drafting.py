@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from fakes import RandomCheckpoint, Scripted, finish, make_request, tiny_engine
 
-from paceline.engine.request import Request
+from paceline.engine.request import Request, Speculation
 from paceline.spec.guard import Guard
 from paceline.spec.proposer import Ask, Proposal
 
@@ -71,6 +72,8 @@ def test_a_guard_that_says_no_makes_plain_steps_of_the_same_text(checkpoint: Ran
         assert replies.tokens(request.id) == drafter._continuations[request.prompt]
         assert [len(delta.tokens) for delta in replies.deltas[request.id]] == [1] * 10
         assert all(delta.drafted == 0 for delta in replies.deltas[request.id])
+        reasons = [delta.reason for delta in replies.deltas[request.id]]
+        assert reasons == ["prefill", *["not worth it"] * 8, "no room"]
     assert guard.told == [(2, False, 2)] * 8  # the first token comes with the prompt, the last needs no guess
 
 
@@ -92,3 +95,14 @@ def test_the_source_names_all_whose_guesses_were_accepted(checkpoint: RandomChec
     engine = tiny_engine(checkpoint, [Short("b", 1, truth), Short("c", 4, truth), Short("a", 2, truth)], max_nodes=4)
     deltas = finish(engine, request).deltas["r"]
     assert [(delta.accepted, delta.source) for delta in deltas] == [(0, ""), (3, "a+b+c"), (3, "a+b+c")]
+
+
+@pytest.mark.parametrize("server", [1, 8])
+@pytest.mark.parametrize("request_", [1, 8])
+def test_off_is_what_the_request_or_the_server_allows_no_guesses_for(
+    checkpoint: RandomCheckpoint, server: int, request_: int
+) -> None:
+    request = replace(make_request("r", PROMPT, max_tokens=4), speculation=Speculation(max_nodes=request_))
+    deltas = finish(tiny_engine(checkpoint, [right(checkpoint, request)], max_nodes=server), request).deltas["r"]
+    wanted = ["best"] if server == request_ == 8 else ["off"] * 3
+    assert [delta.reason for delta in deltas] == ["prefill", *wanted]
