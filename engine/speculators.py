@@ -18,7 +18,7 @@ from paceline.kernels.kv_cache import CacheShape
 from paceline.kernels.linear import ArrayMatrix, Packed
 from paceline.spec import pretrained
 from paceline.spec.draft_model import DraftModel, TrimmedModel
-from paceline.spec.drafters import AUTO
+from paceline.spec.drafters import AUTO, NONE
 from paceline.spec.eagle import ARCHITECTURE as EAGLE
 from paceline.spec.eagle import FORM, EagleModel, EagleWeights
 from paceline.spec.eagle_drafter import EagleDrafter
@@ -26,7 +26,6 @@ from paceline.spec.heads import FORM as HEADS_FORM
 from paceline.spec.heads import HYDRA, MEDUSA, FinalNorm, Heads, HeadsWeights
 from paceline.spec.hydra import HydraDrafter, HydraModel
 from paceline.spec.medusa import MedusaDrafter, MedusaModel
-from paceline.spec.nothing import Nothing
 from paceline.spec.proposer import Proposer
 from paceline.spec.recurrent import ARCHITECTURE as RECURRENT
 from paceline.spec.recurrent import RecurrentDrafter, RecurrentModel, RecurrentWeights
@@ -189,7 +188,7 @@ def find_speculators(wanted: str, target: Target) -> list[Speculator]:
     "auto" takes the free ones and what is shipped for this very model, and leaves out, with a warning, what does not
     fit. Raises ConfigError for a name that is not known, ModelError for a drafter that was asked for and does not fit.
     """
-    if wanted == Nothing.name:
+    if wanted == NONE:
         return []
     fingerprint = model_fingerprint(target.weights)
     if wanted == AUTO:
@@ -212,7 +211,7 @@ def find_speculators(wanted: str, target: Target) -> list[Speculator]:
 def _named(name: str, target: Target, fingerprint: int) -> Speculator:
     if name in FREE:
         return Ready(FREE[name]())
-    if name in (AUTO, Nothing.name):
+    if name in (AUTO, NONE):
         raise ConfigError(f"--speculator {name} stands alone; leave it out, or name nothing beside it.")
     path = Path(os.path.expanduser(name))  # noqa: PTH111 - a ~user that is not known is no error, but no folder either
     if name and answers(path.is_dir):
@@ -226,7 +225,7 @@ def _named(name: str, target: Target, fingerprint: int) -> Speculator:
             if kind == name:
                 return _trained(file, target)
             shipped.append(kind)
-    known = ", ".join((AUTO, Nothing.name, *FREE, *shipped))
+    known = ", ".join((AUTO, NONE, *FREE, *shipped))
     raise ConfigError(
         f"There is no speculator {name[:60]!r} for this model; choose {known}, or the folder of a drafter or model."
     )

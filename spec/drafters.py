@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from .merge import NO_GUESSES, Guesses, merge
-from .nothing import Nothing
 from .proposer import Ask, Proposal, Proposer, Verdict
 
 _log = logging.getLogger(__name__)
 
-AUTO = "auto"
+AUTO, NONE = "auto", "none"  # all drafters together; plain decoding, through the same path as everything else
 
 Pays = Callable[[str, float, Sequence[int], Sequence[Guesses]], bool]
 """(drafter, its cost in ms, the asks it would answer, what all asks have so far) -> whether to ask it."""
@@ -26,13 +25,11 @@ class Drafters:
     """
 
     def __init__(self, proposers: Sequence[Proposer] = ()) -> None:
-        nothing = Nothing()
-        guessing = tuple(proposer for proposer in proposers if proposer.name != nothing.name)
-        self._loaded = guessing
+        self._loaded = tuple(proposers)
         self._by_mode: dict[str, tuple[Proposer, ...]] = {
-            AUTO: guessing,
-            **{proposer.name: (proposer,) for proposer in guessing},
-            nothing.name: (),
+            AUTO: self._loaded,
+            **{proposer.name: (proposer,) for proposer in self._loaded},
+            NONE: (),
         }
 
     @property

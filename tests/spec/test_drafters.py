@@ -6,7 +6,6 @@ import pytest
 
 from paceline.spec.drafters import AUTO, Drafters
 from paceline.spec.merge import NO_GUESSES, Guesses
-from paceline.spec.nothing import Nothing
 from paceline.spec.proposer import Ask, Proposal, Verdict
 from paceline.spec.suffix import Suffix
 
@@ -95,7 +94,7 @@ def test_all_drafters_hear_of_verdicts_and_ends() -> None:
     """A request may name any of them at any time, so each keeps itself up to date."""
     first, second = Recorder("first", 100), Recorder("second", 200)
     drafters = Drafters([first, second])
-    drafters.observe([Verdict("a", (0,), 5), Verdict("b", (0, 1), 6)])
+    drafters.observe([Verdict("a", (0,)), Verdict("b", (0, 1))])
     drafters.forget("a")
     for drafter in (first, second):
         assert drafter.observed == ["a", "b"]
@@ -106,10 +105,10 @@ def test_modes_name_what_is_loaded() -> None:
     loaded = Drafters([Suffix()])
     assert loaded.modes == ("auto", "suffix", "none")
     assert [loaded.drafts(mode) for mode in ("auto", "suffix", "none")] == [True, True, False]
-    for bare in (Drafters(), Drafters([Nothing()])):
-        assert bare.modes == ("auto", "none")
-        assert not bare.drafts(AUTO)
-        assert bare.propose(asks(2), [AUTO, "none"], Purse()) == [NO_GUESSES] * 2
+    bare = Drafters()
+    assert bare.modes == ("auto", "none")
+    assert not bare.drafts(AUTO)
+    assert bare.propose(asks(2), [AUTO, "none"], Purse()) == [NO_GUESSES] * 2
 
 
 @pytest.mark.parametrize("mode", ["medusa", "", "AUTO"])
@@ -134,7 +133,7 @@ def test_a_drafter_that_raises_is_left_out_and_the_others_go_on(
     drafters, purse = Drafters([before, bad, after, dear]), Purse()
     assert drafters.needs_hidden(AUTO)
     guesses = drafters.propose(asks(2), [AUTO, "bad"], purse)
-    drafters.observe([Verdict("s0", (0,), 5)])
+    drafters.observe([Verdict("s0", (0,))])
     drafters.forget("s0")
     assert [each for each in sources(guesses[0]) if each != "bad"] == ["a", "c", "d"]
     assert [each.forgotten for each in (before, after, dear)] == [["s0"]] * 3
