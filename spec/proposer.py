@@ -50,7 +50,7 @@ class Verdict(NamedTuple):
 
     path: nodes, root first. start: position of the first. features: for each drafter that reads hidden states, in the
     order in which they were given to the model, [len(path), W] of the accepted nodes; the drafter owns them. hidden:
-    [H] of the last accepted node, before the final norm; None where a prefill goes on.
+    [H] of the last accepted node, before the final norm; None where a prefill goes on, or nobody reads it.
     """
 
     seq_id: str
