@@ -79,8 +79,6 @@ class Acceptor:
                 Verdict(
                     row.seq.id,
                     outcome.path,
-                    outcome.tokens[-1] if outcome.tokens else None,
-                    finished=outcome.finish is not None,
                     start=row.start,
                     features=mine,
                     hidden=last,

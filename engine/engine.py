@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 
 from paceline.spec.cost import Work
 from paceline.spec.drafters import Drafters
@@ -132,7 +133,8 @@ class Engine:
         if not plan.rows:
             return
         guessing = [i for i, row in enumerate(plan.rows) if row.guesses > 0]
-        drafting = self._guard.drafts(len(guessing))
+        only_decodes = all(row.seq.is_decoding for row in plan.rows)  # said now: a prompt that ends here decodes next
+        drafting = self._guard.drafts(len(guessing), only_decodes)
         drafts = self._draft(plan, guessing if drafting else [])
         trees = [draft.tree for draft in drafts]
         before = time.perf_counter()
@@ -140,14 +142,18 @@ class Engine:
         forward_ms = (time.perf_counter() - before) * 1e3
         outcomes = self._acceptor.walk(plan, trees, out)
         self._runner.move(self._commit(plan, outcomes))
-        for row, outcome in zip(plan.rows, outcomes, strict=True):
-            if outcome.finish is not None:
-                self.scheduler.retire(row.seq)
+        ended = [row.seq for row, outcome in zip(plan.rows, outcomes, strict=True) if outcome.finish is not None]
+        for seq in ended:
+            self.scheduler.retire(seq)
         step_ms = (time.perf_counter() - start) * 1e3
-        post(self._deltas(plan, drafts, outcomes, step_ms))  # the reader has its text; drafts come next step
-        self._observe(plan, drafts, outcomes, out, forward_ms)
+        try:
+            post(self._deltas(plan, drafts, outcomes, step_ms))  # the reader has its text; drafts come next step
+            self._observe(plan, drafts, outcomes, out, forward_ms)
+        finally:
+            for seq in ended:  # whatever broke, nobody else will say that they are gone
+                self._forget(seq.id)
         step_ms = (time.perf_counter() - start) * 1e3
-        if guessing and all(row.seq.is_decoding or row.known == 1 for row in plan.rows):
+        if guessing and only_decodes:
             self._guard.observe(len(guessing), drafting, sum(len(each.tokens) for each in outcomes), step_ms)
         self.telemetry.step_ms += step_ms
         self.telemetry.forward_ms += forward_ms
@@ -171,12 +177,11 @@ class Engine:
         """A tree of the known tokens the row computes and nothing else: a prefill chunk, or a plain step."""
         seq = row.seq
         tree = TokenTree.chain(tuple(seq.tokens[seq.num_computed : seq.num_computed + row.known]))
-        speculation = seq.request.speculation
         if not seq.is_decoding:
             return Draft(tree, "prefill")
-        if speculation.max_nodes == 1 or not self._drafters.drafts(speculation.mode):
-            return Draft(tree, "off")
-        return Draft(tree, "not worth it" if row.guesses else "no room")
+        if row.guesses:
+            return Draft(tree, "not worth it")  # says the guard
+        return Draft(tree, "no room" if self.scheduler.guess_limit(seq.request) else "off")
 
     def _commit(self, plan: Plan, outcomes: list[Outcome]) -> list[Move]:
         """Accepted tokens become part of their sequences; returns the slots to copy."""
@@ -190,7 +195,8 @@ class Engine:
         deltas = []
         for row, draft, outcome in zip(plan.rows, drafts, outcomes, strict=True):
             if outcome.tokens:
-                accepted = len(outcome.path) - row.known
+                accepted = outcome.path[row.known :]  # a row that may guess knows one token: node i + 1 is pick i
+                right = [draft.guesses.votes[draft.picks[node - 1]] for node in accepted]
                 deltas.append(
                     Delta(
                         request_id=row.seq.id,
@@ -198,8 +204,8 @@ class Engine:
                         finish=outcome.finish,
                         logprobs=outcome.logprobs,
                         drafted=len(draft.picks),
-                        accepted=accepted,
-                        source=label(draft.guesses.votes[draft.picks[outcome.path[-1] - 1]]) if accepted else "",
+                        accepted=len(accepted),
+                        source=label(chain.from_iterable(right)),
                         reason=draft.reason,
                         cached_tokens=row.seq.cached_tokens or 0,
                         queued_ms=row.seq.queued_ms,
@@ -228,9 +234,6 @@ class Engine:
             self._planner.observe_step(work, forward_ms)
         reads = [self._drafters.needs_hidden(row.seq.request.speculation.mode) for row in plan.rows]
         self._drafters.observe(self._acceptor.verdicts(plan, outcomes, out, reads))
-        for row, outcome in zip(plan.rows, outcomes, strict=True):
-            if outcome.finish is not None:
-                self._forget(row.seq.id)
         telemetry.steps += 1
         telemetry.progress()
 

@@ -85,7 +85,7 @@ class EngineLoop:
     def _fail(self) -> None:
         try:
             self.engine.fail(_BROKEN_STEP, self._post)
-        except Exception:  # a broken reader or drafter must not end the thread that serves the others
+        except Exception:  # a broken reader must not end the thread that serves the others
             _log.exception("the error could not be told to every reader")
 
     def _take_commands(self, wait: bool) -> None:

@@ -81,7 +81,7 @@ class Scheduler:
         self._queue_limit = queue_limit
         self._context_length = context_length
         self._prefill_limit = prefill_limit
-        self._guess_limit = guess_limit
+        self.guess_limit = guess_limit
         self._arrivals = 0
 
     def __iter__(self) -> Iterator[Sequence]:
@@ -205,7 +205,7 @@ class Scheduler:
             most = min(
                 seq.request.sampling.max_tokens - seq.output_count - 1,
                 self._context_length - len(seq.tokens) - 1,
-                self._guess_limit(seq.request),
+                self.guess_limit(seq.request),
                 left // waiting,
             )
             if most > 0:

@@ -18,7 +18,7 @@ from paceline.kernels.kv_cache import CacheShape
 from paceline.kernels.linear import ArrayMatrix, Packed
 from paceline.spec import pretrained
 from paceline.spec.draft_model import DraftModel, TrimmedModel
-from paceline.spec.drafters import AUTO
+from paceline.spec.drafters import AUTO, NONE
 from paceline.spec.eagle import ARCHITECTURE as EAGLE
 from paceline.spec.eagle import FORM, EagleModel, EagleWeights
 from paceline.spec.eagle_drafter import EagleDrafter
@@ -26,7 +26,6 @@ from paceline.spec.heads import FORM as HEADS_FORM
 from paceline.spec.heads import HYDRA, MEDUSA, FinalNorm, Heads, HeadsWeights
 from paceline.spec.hydra import HydraDrafter, HydraModel
 from paceline.spec.medusa import MedusaDrafter, MedusaModel
-from paceline.spec.nothing import Nothing
 from paceline.spec.proposer import Proposer
 from paceline.spec.recurrent import ARCHITECTURE as RECURRENT
 from paceline.spec.recurrent import RecurrentDrafter, RecurrentModel, RecurrentWeights
@@ -186,10 +185,11 @@ class Target:
 def find_speculators(wanted: str, target: Target) -> list[Speculator]:
     """wanted: "auto", "none", or names, folders and files of drafters with commas between them.
 
-    "auto" takes the free ones and what is shipped for this very model, and leaves out, with a warning, what does not
-    fit. Raises ConfigError for a name that is not known, ModelError for a drafter that was asked for and does not fit.
+    A name wins over a folder or file called so; a path with a slash, as in ./recurrent, is never a name. "auto" takes
+    the free ones and what is shipped for this very model, and leaves out, with a warning, what does not fit. Raises
+    ConfigError for a name that is not known, ModelError for a drafter that was asked for and does not fit.
     """
-    if wanted == Nothing.name:
+    if wanted == NONE:
         return []
     fingerprint = model_fingerprint(target.weights)
     if wanted == AUTO:
@@ -212,24 +212,29 @@ def find_speculators(wanted: str, target: Target) -> list[Speculator]:
 def _named(name: str, target: Target, fingerprint: int) -> Speculator:
     if name in FREE:
         return Ready(FREE[name]())
-    if name in (AUTO, Nothing.name):
+    if name in (AUTO, NONE):
         raise ConfigError(f"--speculator {name} stands alone; leave it out, or name nothing beside it.")
+    if "/" not in name and (shipped := _shipped(fingerprint).get(name)) is not None:
+        return _trained(shipped, target)  # before a folder that happens to be called so; ./name is the folder
     path = Path(os.path.expanduser(name))  # noqa: PTH111 - a ~user that is not known is no error, but no folder either
     if name and answers(path.is_dir):
         return _trained(DrafterFile(path), target)
     if path.suffix.lower() == ".gguf" and answers(path.is_file):
         return _whole_model(path, target)
-    shipped: list[str] = []
-    for folder in pretrained.folders():
-        file, kind = DrafterFile(folder), folder.name.rpartition("-")[2]
-        if file.config.get("trained_for") == fingerprint:
-            if kind == name:
-                return _trained(file, target)
-            shipped.append(kind)
-    known = ", ".join((AUTO, Nothing.name, *FREE, *shipped))
+    known = ", ".join((AUTO, NONE, *FREE, *_shipped(fingerprint)))
     raise ConfigError(
         f"There is no speculator {name[:60]!r} for this model; choose {known}, or the folder of a drafter or model."
     )
+
+
+def _shipped(fingerprint: int) -> dict[str, DrafterFile]:
+    """What is shipped for this very model, by the name of its kind."""
+    found: dict[str, DrafterFile] = {}
+    for folder in pretrained.folders():
+        file = DrafterFile(folder)
+        if file.config.get("trained_for") == fingerprint:
+            found.setdefault(folder.name.rpartition("-")[2], file)
+    return found
 
 
 def _trained(file: DrafterFile, target: Target) -> Speculator:

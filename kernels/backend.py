@@ -62,7 +62,8 @@ class Ops:
     `Batch` as the backend wants them. A backend may run the function each time, or once, to record what it calls. The
     function returns activations: logits first, then any others; those of a pass are valid until its next call.
     check: raises BackendError for a model that the kernels do not fit. free_memory: bytes left on a device of the
-    backend's own; None where it shares the host's.
+    backend's own; None where it shares the host's. wait: returns when the passes that were called have been computed: a
+    device works on them while the host goes on.
     """
 
     name: str
@@ -87,6 +88,7 @@ class Ops:
     rank: Rank
     greedy: Greedy
     host: Host
+    wait: Callable[[], None]
     finish: Callable[[], None]  # all weights are packed
 
 

@@ -86,6 +86,11 @@ def _free_memory(device: torch.device) -> int | None:
     return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else None
 
 
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
 def build(options: Options) -> Ops:
     """In bfloat16 on a GPU, in float32 on the CPU."""
     device = torch.device(options.device)
@@ -115,5 +120,6 @@ def build(options: Options) -> Ops:
         rank=_rank,
         greedy=_greedy,
         host=_host,
+        wait=partial(_wait, device),
         finish=lambda: None,
     )

@@ -59,7 +59,8 @@ Speculator = Annotated[
     str,
     _option(
         "speculator",
-        "Who guesses ahead: auto (all that fit the model), none, or names and folders of drafters with commas between.",
+        "Who guesses ahead: auto (all that fit the model), none, or names and folders of drafters with commas between; "
+        "a name wins over a folder called so, which is then ./name.",
     ),
 ]
 MaxBatch = Annotated[int, _option("max-batch", "Most sequences in one step.", min=1)]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from .merge import NO_GUESSES, Guesses, merge
-from .nothing import Nothing
 from .proposer import Ask, Proposal, Proposer, Verdict
 
-AUTO = "auto"
+_log = logging.getLogger(__name__)
+
+AUTO, NONE = "auto", "none"  # all drafters together; plain decoding, through the same path as everything else
 
 Pays = Callable[[str, float, Sequence[int], Sequence[Guesses]], bool]
 """(drafter, its cost in ms, the asks it would answer, what all asks have so far) -> whether to ask it."""
@@ -17,19 +20,17 @@ Pays = Callable[[str, float, Sequence[int], Sequence[Guesses]], bool]
 class Drafters:
     """Routes each ask to the drafter its request named; `auto` stands for all of them together.
 
-    Raises KeyError for a mode that is neither "auto", "none" nor a loaded drafter.
+    Guesses never decide text, so a drafter that raises costs nobody a reply: it is left out from then on, and requests
+    that name it get plain decoding. Raises KeyError for a mode that is neither "auto", "none" nor a loaded drafter.
     """
 
     def __init__(self, proposers: Sequence[Proposer] = ()) -> None:
-        nothing = Nothing()
-        guessing = tuple(proposer for proposer in proposers if proposer.name != nothing.name)
-        self._loaded = guessing
+        self._loaded = tuple(proposers)
         self._by_mode: dict[str, tuple[Proposer, ...]] = {
-            AUTO: guessing,
-            **{proposer.name: (proposer,) for proposer in guessing},
-            nothing.name: (),
+            AUTO: self._loaded,
+            **{proposer.name: (proposer,) for proposer in self._loaded},
+            NONE: (),
         }
-        self._needs_hidden = {mode: any(each.needs_hidden for each in mine) for mode, mine in self._by_mode.items()}
 
     @property
     def modes(self) -> tuple[str, ...]:
@@ -38,10 +39,10 @@ class Drafters:
 
     def needs_hidden(self, mode: str) -> bool:
         """Whether a drafter of this mode reads the model's hidden states."""
-        return self._needs_hidden[mode]
+        return any(each.needs_hidden for each in self._by_mode[mode])
 
     def drafts(self, mode: str) -> bool:
-        """Whether this mode ever guesses."""
+        """Whether this mode may still guess."""
         return bool(self._by_mode[mode])
 
     def propose(self, asks: Sequence[Ask], modes: Sequence[str], pays: Pays) -> list[Guesses]:
@@ -55,21 +56,36 @@ class Drafters:
         for proposer in self._loaded:
             mine = [i for i, drafters in enumerate(wanted) if proposer in drafters]
             if mine:
-                waiting.append((proposer.cost_ms([asks[i] for i in mine]), proposer, mine))
+                with self._spared(proposer):
+                    waiting.append((proposer.cost_ms([asks[i] for i in mine]), proposer, mine))
         waiting.sort(key=lambda entry: entry[0])
         for place, (cost_ms, proposer, mine) in enumerate(waiting):
             if cost_ms > 0 and not pays(proposer.name, cost_ms, mine, guesses):
                 continue
-            for i, proposal in zip(mine, proposer.propose([asks[i] for i in mine]), strict=True):
-                proposals[i].append(proposal)
+            with self._spared(proposer):
+                for i, proposal in zip(mine, proposer.propose([asks[i] for i in mine]), strict=True):
+                    proposals[i].append(proposal)
             if cost_ms > 0 or place + 1 == len(waiting) or waiting[place + 1][0] > 0:
                 guesses = [merge(found) for found in proposals]
         return guesses
 
     def observe(self, verdicts: Sequence[Verdict]) -> None:
         for proposer in self._loaded:
-            proposer.observe(verdicts)
+            with self._spared(proposer):
+                proposer.observe(verdicts)
 
     def forget(self, seq_id: str) -> None:
         for proposer in self._loaded:
-            proposer.forget(seq_id)
+            with self._spared(proposer):
+                proposer.forget(seq_id)
+
+    @contextmanager
+    def _spared(self, proposer: Proposer) -> Iterator[None]:
+        """Whatever the drafter raises in here is its end, and nobody else's."""
+        try:
+            yield
+        except Exception:
+            _log.exception("The drafter %s failed and is not asked any more; replies go on without it.", proposer.name)
+            self._loaded = tuple(each for each in self._loaded if each is not proposer)
+            for mode, mine in self._by_mode.items():
+                self._by_mode[mode] = tuple(each for each in mine if each is not proposer)

@@ -32,16 +32,19 @@ class _Rate:
 class _Lane:
     """Steps with about as many sequences."""
 
-    steps: int = 0
+    steps: int = 0  # that were observed
     drafting: _Rate = field(default_factory=_Rate)
     plain: _Rate = field(default_factory=_Rate)
 
-    def drafts(self) -> bool:
-        trial = (self.steps - _FIRST) % _PERIOD < _TRIAL and self.steps >= _FIRST
-        self.steps += 1
+    def drafts(self, measured: bool) -> bool:
+        trial = measured and self.steps >= _FIRST and (self.steps - _FIRST) % _PERIOD < _TRIAL
         with_guesses, without = self.drafting.value, self.plain.value
         better = with_guesses is None or without is None or with_guesses >= without
         return better != trial
+
+    def observe(self, drafted: bool, tokens: int, ms: float) -> None:
+        self.steps += 1
+        (self.drafting if drafted else self.plain).add(tokens, ms)
 
 
 class Guard:
@@ -50,12 +53,14 @@ class Guard:
     def __init__(self) -> None:
         self._lanes: dict[int, _Lane] = {}
 
-    def drafts(self, sequences: int) -> bool:
-        """Whether the coming step shall draft for sequences that may have guesses; one is always drafted for."""
-        return sequences <= _ALONE or self._lanes.setdefault(sequences.bit_length(), _Lane()).drafts()
+    def drafts(self, sequences: int, measured: bool) -> bool:
+        """Whether the coming step shall draft for sequences that may have guesses; one is always drafted for.
+
+        measured: whether `observe` will hear of the step; in any other nothing is tried.
+        """
+        return sequences <= _ALONE or self._lanes.setdefault(sequences.bit_length(), _Lane()).drafts(measured)
 
     def observe(self, sequences: int, drafted: bool, tokens: int, ms: float) -> None:
         """A step that only decoded took `ms` from end to end and made so many tokens."""
         if sequences > _ALONE:
-            lane = self._lanes.setdefault(sequences.bit_length(), _Lane())
-            (lane.drafting if drafted else lane.plain).add(tokens, ms)
+            self._lanes.setdefault(sequences.bit_length(), _Lane()).observe(drafted, tokens, ms)

@@ -110,10 +110,14 @@ class LastHidden:
     def __init__(self) -> None:
         self._held: dict[str, tuple[int, NDArray[np.float32]]] = {}  # tokens up to and with its own, the state [H]
 
-    def of(self, ask: Ask) -> Floats | None:
-        """[H], before the final norm; None where it has not come."""
-        covered, hidden = self._held.get(ask.seq_id, (0, None))
-        return hidden if covered == len(ask.tokens) - 1 else None
+    def ready(self, asks: Sequence[Ask]) -> dict[int, Floats]:
+        """By place among the asks, in their order: [H], before the final norm; without those that have not come."""
+        found = {}
+        for i, ask in enumerate(asks):
+            covered, hidden = self._held.get(ask.seq_id, (0, None))
+            if hidden is not None and covered == len(ask.tokens) - 1:
+                found[i] = hidden
+        return found
 
     def observe(self, verdicts: Sequence[Verdict]) -> None:
         for verdict in verdicts:
@@ -141,7 +145,7 @@ class HiddenDrafter(TreeDrafter):
         """Look into nodes, all pending tokens or none. above: of each what its pass reads; ids: their tokens."""
 
     def _start(self, asks: Sequence[Ask]) -> Start:
-        ready = {i: hidden for i, ask in enumerate(asks) if (hidden := self._hidden.of(ask)) is not None}
+        ready = self._hidden.ready(asks)
         trees = {i: GuessTree(asks[i]) for i in ready}
         if ready:
             roots = [(tree, 0) for tree in trees.values()]

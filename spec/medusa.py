@@ -90,7 +90,7 @@ class MedusaDrafter:
     def propose(self, asks: Sequence[Ask]) -> list[Proposal]:
         start = time.perf_counter()
         proposals = [Proposal(self.name)] * len(asks)
-        ready = {i: hidden for i, ask in enumerate(asks) if (hidden := self._hidden.of(ask)) is not None}
+        ready = self._hidden.ready(asks)
         if ready:
             draws = [
                 Draw(ask.seed, len(ask.tokens) + head, ask.temperature)

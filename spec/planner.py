@@ -14,8 +14,11 @@ from .stats import Acceptance
 from .tree import TokenTree
 
 Reason = Literal["prefill", "off", "no room", "no guesses", "not worth it", "budget", "best"]
-"""Why a tree has the size it has. prefill, off, no room: nobody was asked. budget: the sequence may have no more.
-best: another node would lower the rate, or there is none."""
+"""Why a tree has the size it has. prefill: the prompt is not read to its end. off: the request or the server allows no
+guesses, or no drafter makes any for it. no room: the reply, the context, the step or the cache has none left,
+or a background request leaves it to those that wait. In these nobody was asked. no guesses: none came. not worth it:
+each would lower the rate; or the guard made the step plain, and nobody was asked. budget: the sequence may have no
+more. best: another would lower the rate, or there is none."""
 
 _Choice = tuple[float, int, int]  # -(likelihood that the guess and all its ancestors are right), sequence, guess
 

@@ -46,18 +46,15 @@ class Proposal(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What a step made of one sequence: accepted nodes, root first, then one token chosen after the last of them.
+    """What a step accepted of one sequence.
 
-    next_token: None where a prefill goes on. finished: the sequence ends here, be it by a stop id or by its length.
-    start: position of the first node. features: for each drafter that reads hidden states, in the order in which they
-    were given to the model, [len(path), W] of the accepted nodes; the drafter owns them. hidden: [H] of the last
-    accepted node, before the final norm.
+    path: nodes, root first. start: position of the first. features: for each drafter that reads hidden states, in the
+    order in which they were given to the model, [len(path), W] of the accepted nodes; the drafter owns them. hidden:
+    [H] of the last accepted node, before the final norm; None where a prefill goes on, or nobody reads it.
     """
 
     seq_id: str
     path: tuple[int, ...]
-    next_token: int | None
-    finished: bool = False
     start: int = 0
     features: tuple[NDArray[np.float32], ...] = ()
     hidden: NDArray[np.float32] | None = None

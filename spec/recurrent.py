@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 
 from paceline.kernels.backend import Ops
 from paceline.kernels.kv_cache import Cache
-from paceline.kernels.linear import Activation, ArrayMatrix, Norm, Packed
+from paceline.kernels.linear import Activation, Packed
 
 from .draft_batch import fed
 from .guess_tree import Floats, GuessTree
 from .heads import HiddenDrafter
+from .packing import Packing
 from .tree_drafter import ranked
 
 ARCHITECTURE = "PacelineRecurrent"  # what configs call it
@@ -52,12 +53,8 @@ class RecurrentModel:
     """embed: the target's table; head: its rows of the guessable tokens [N, H]."""
 
     def __init__(self, weights: RecurrentWeights, ops: Ops, embed: Packed, head: Floats) -> None:
-        def pack(values: Floats, gate: bool = False) -> Packed:
-            return ops.pack(ArrayMatrix(values), form=FORM, gate=gate)
-
-        def norm(weight: Floats) -> Norm:
-            return Norm(ops.constant(weight), weights.eps)
-
+        packing = Packing(ops, FORM, weights.eps)
+        pack, norm = packing.matrix, packing.norm
         size = weights.mix.shape[0]
         self.ops = ops
         self.vocabulary = weights.vocabulary

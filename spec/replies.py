@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from itertools import islice
 
 from .automaton import SuffixAutomaton
 
@@ -25,12 +24,14 @@ class Replies:
     def size(self) -> int:
         return sum(automaton.size for automaton in self.automata)
 
-    def add(self, tokens: Sequence[int]) -> None:
-        """Of a reply that is too long, as much of its beginning as fits."""
-        taken = min(len(tokens) + 1, self._half)
-        if self.automata[-1].size + taken > self._half:
+    def begin(self, size: int) -> None:
+        """Make room for another reply of so many tokens, at most half the room."""
+        if self.automata[-1].size + size > self._half:
             self.automata = [self.automata[-1], SuffixAutomaton()]
-        self.automata[-1].extend([START, *islice(tokens, taken - 1)])
+
+    def extend(self, tokens: Iterable[int]) -> None:
+        """More tokens of the reply begun last."""
+        self.automata[-1].extend(tokens)
 
 
 class ReplyStore:
@@ -43,24 +44,35 @@ class ReplyStore:
         self._room, self._total = room, total
         self._by_key: dict[str, Replies] = {}  # the key used last comes last
         self._waiting: deque[tuple[str, Sequence[int]]] = deque()
+        self._indexed = 0  # tokens of the first that waits
 
     def put(self, key: str, tokens: Sequence[int]) -> None:
-        """Keep a reply. Where many wait to be indexed, the oldest are dropped."""
-        self._waiting.append((key, tokens))
+        """Keep a reply; of one that is too long, as much of its beginning as fits. Where many wait to be indexed, the
+        oldest are dropped.
+        """
+        self._waiting.append((key, (START, *tokens[: self._room // 2 - 1])))
         while sum(len(reply) for _, reply in self._waiting) > self._total:
             self._waiting.popleft()
+            self._indexed = 0
 
-    def work(self) -> int:
-        """Index one of the replies that wait; returns its tokens, 0 when there is none."""
+    def work(self, most: int) -> int:
+        """Index up to `most` tokens, at least 1, of the replies that wait; returns how many, 0 when there is none."""
         if not self._waiting:
             return 0
-        key, tokens = self._waiting.popleft()
+        key, reply = self._waiting[0]
         replies = self._by_key.pop(key, None) or Replies(self._room)
-        replies.add(tokens)
         self._by_key[key] = replies
+        first, stop = self._indexed, min(self._indexed + most, len(reply))
+        if first == 0:
+            replies.begin(len(reply))
+        replies.extend(reply[first:stop])
+        self._indexed = stop
+        if stop == len(reply):
+            self._waiting.popleft()
+            self._indexed = 0
         while len(self._by_key) > 1 and sum(each.size for each in self._by_key.values()) > self._total:
             del self._by_key[next(iter(self._by_key))]
-        return len(tokens) + 1
+        return stop - first
 
     def find(self, key: str) -> Iterable[SuffixAutomaton]:
         """The automata of a key, oldest first."""

@@ -111,8 +111,8 @@ class Acceptance:
 
 
 def label(votes: Iterable[Vote]) -> str:
-    """The drafters behind a guess, as in "draft+suffix", whoever was asked first."""
-    return "+".join(sorted([vote.source for vote in votes]))
+    """The drafters behind one guess or several, as in "draft+suffix", whoever was asked first."""
+    return "+".join(sorted({vote.source for vote in votes}))
 
 
 def _cell(source: str, depth: int, rank: int, estimate: float) -> _Cell:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from operator import itemgetter
 
 from .automaton import ROOT, Cursor, SuffixAutomaton
 from .proposer import Ask, Proposal, Verdict
@@ -19,7 +19,7 @@ from .replies import START, ReplyStore
 
 _PORTION = 1024  # tokens indexed per step, for all sequences together: 2 to 3 ms
 _LEVELS = 2  # contexts of one source: the longest that matches, and the next shorter one that occurs elsewhere too
-_BRANCHES = 8  # continuations of one context that are looked at
+_BRANCHES = 8  # continuations of one context that may be guessed, the most frequent ones
 _PREDICTED = 8  # tokens a match in the client's prediction counts for more
 _LEAST = 0.05  # a likelihood no row is worth
 _REREAD = 64  # tokens of the output a new source is matched with
@@ -86,7 +86,7 @@ def _extend(automaton: SuffixAutomaton, tokens: Sequence[int], most: int, before
     """Append up to `most` of the tokens it lacks, `before` of its own standing before them; returns how many."""
     first = automaton.size - before
     stop = min(len(tokens), first + most)
-    automaton.extend(islice(tokens, first, stop))
+    automaton.extend(tokens[first:stop])  # a slice takes as long as what it holds, whatever stands before it
     return stop - first
 
 
@@ -109,13 +109,12 @@ def _estimates(contexts: Sequence[_Context]) -> dict[int, float]:
     """How likely each token comes next. contexts: shortest first."""
     likely: dict[int, float] = {}
     for matched, automaton, state in contexts:
-        counts, total = automaton.count, 0
-        seen: list[tuple[int, int]] = []
-        for token, longer in islice(automaton.after[state].items(), _BRANCHES):
-            if token != START:
-                count = counts[longer]
-                total += count
-                seen.append((token, count))
+        counts = automaton.count
+        seen = [(token, counts[longer]) for token, longer in automaton.after[state].items() if token != START]
+        # Not the state's own count, which counts an end of the text too, and stretches of text that goes round less.
+        total = sum([count for _, count in seen])
+        if len(seen) > _BRANCHES:
+            seen = heapq.nlargest(_BRANCHES, seen, key=itemgetter(1))  # of equal ones the first stays first
         doubt = _doubt(matched)
         scale = 1.0 / (total + doubt)
         for token in likely:
@@ -163,7 +162,7 @@ class Suffix:
             left -= text.index(left)
             automata = tuple(self._store.find(ask.reuse_key)) if ask.reuse_key else ()
             proposals.append(self._likeliest(text.match(automata), ask.max_guesses))
-        while left > 0 and (indexed := self._store.work()):
+        while left > 0 and (indexed := self._store.work(left)):
             left -= indexed
         return proposals
 

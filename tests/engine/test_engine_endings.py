@@ -158,3 +158,26 @@ def test_entries_of_a_broken_step_are_not_found_again(
             engine.step(replies)
     engine.fail("The step broke.", replies)
     assert finish(engine, follower).tokens("next") == plain
+
+
+@pytest.mark.parametrize("place", ["post", "observe"])
+def test_what_ended_is_forgotten_whatever_breaks_afterwards(
+    checkpoint: RandomCheckpoint, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """Nobody lists it any more, so nobody else could say it."""
+
+    def broken(*given: object) -> None:
+        raise RuntimeError("the reader is gone")
+
+    drafter = Suffix()
+    engine, replies = tiny_engine(checkpoint, [drafter]), Replies()
+    engine.submit(make_request("r", PROMPT, max_tokens=3))
+    engine.step(replies)
+    engine.step(replies)
+    assert "r" in drafter._texts
+    if place == "observe":
+        monkeypatch.setattr(engine._planner, "observe_step", broken)
+    with pytest.raises(RuntimeError):
+        engine.step(replies if place == "observe" else broken)
+    assert "r" not in drafter._texts
+    assert_idle(engine)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -148,3 +150,17 @@ def test_a_step_without_samples_has_no_logits(runner: Runner) -> None:
 @pytest.mark.parametrize("rows", [1, 16, 17])
 def test_a_measurement_is_a_positive_time(runner: Runner, rows: int) -> None:
     assert 0 < runner.measure(rows) < float("inf")
+
+
+def test_a_pass_is_computed_when_it_returns(checkpoint: RandomCheckpoint, cache: TensorCache) -> None:
+    """On a device a call is over long before: times taken around it would be those of its launch."""
+    events: list[str] = []
+    ops = replace(backend.load(), wait=lambda: events.append("wait"))
+    decoder = Decoder(checkpoint.config, checkpoint.load(), ops, context_length=128)
+    launch = decoder.forward
+    decoder.forward = lambda *given: (events.append("launch"), launch(*given))[1]
+    runner = Runner(decoder, cache, ops)
+    prefill(runner, PageTable(12), start(PageTable(12)))
+    assert events == ["launch", "wait"]
+    runner.measure(8)
+    assert events[2:] == ["launch", "wait"]

@@ -98,6 +98,23 @@ def test_auto_takes_what_is_shipped_for_this_model_and_leaves_out_what_does_not_
     assert good.is_dir()
 
 
+def test_a_shipped_name_wins_over_a_folder_called_so_which_a_path_still_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark, shipped, here = model_fingerprint(WEIGHTS), tmp_path / "shipped", tmp_path / "here"
+    write_recurrent(shipped / "a-recurrent", CHECKPOINT.config, trained_for=mark + 1)
+    write_recurrent(shipped / "b-recurrent", CHECKPOINT.config, trained_for=mark)
+    write_own(here / "recurrent", "PacelineMedusa", heads_tensors(HIDDEN))
+    write_own(here / "mine", "PacelineHydra", heads_tensors(HIDDEN, hydra=True))
+    (here / "suffix").mkdir()
+    monkeypatch.setattr(pretrained, "folders", lambda: sorted(shipped.iterdir()))
+    monkeypatch.chdir(here)
+    assert names("recurrent, suffix, mine") == ["recurrent", "suffix", "hydra"]
+    assert names("./recurrent") == names(str(here / "recurrent")) == ["medusa"]
+    monkeypatch.setattr(pretrained, "folders", list)  # for another model nothing is shipped
+    assert names("recurrent") == ["medusa"]
+
+
 def test_rows_of_the_head_are_the_targets() -> None:
     whole = float_rows(WEIGHTS.lm_head, np.arange(VOCAB))
     ids = np.array([0, 7, 8, VOCAB - 1])

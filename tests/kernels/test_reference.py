@@ -92,3 +92,12 @@ def test_threads_are_set_when_asked_for() -> None:
     assert torch.get_num_threads() == 1
     load("reference", Options(threads=2))
     assert torch.get_num_threads() == 2
+
+
+def test_it_waits_for_the_device_it_computes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[torch.device] = []
+    monkeypatch.setattr(torch.cuda, "synchronize", waited.append)
+    load("reference").wait()
+    assert waited == []
+    load("reference", Options(device="cuda")).wait()
+    assert waited == [torch.device("cuda")]

@@ -64,9 +64,7 @@ class Text:
     def commit(self, drafter: CachedDrafter[Any], count: int, new: list[int]) -> None:
         """`count` nodes are accepted, and these tokens come."""
         positions = np.arange(self.computed, self.computed + count, dtype=np.float32)[:, None]
-        verdict = Verdict(
-            self.seq_id, tuple(range(count)), new[-1] if new else None, start=self.computed, features=(positions,)
-        )
+        verdict = Verdict(self.seq_id, tuple(range(count)), start=self.computed, features=(positions,))
         self.tokens += new
         self.computed += count
         if new:

@@ -6,7 +6,6 @@ import pytest
 
 from paceline.spec.drafters import AUTO, Drafters
 from paceline.spec.merge import NO_GUESSES, Guesses
-from paceline.spec.nothing import Nothing
 from paceline.spec.proposer import Ask, Proposal, Verdict
 from paceline.spec.suffix import Suffix
 
@@ -95,7 +94,7 @@ def test_all_drafters_hear_of_verdicts_and_ends() -> None:
     """A request may name any of them at any time, so each keeps itself up to date."""
     first, second = Recorder("first", 100), Recorder("second", 200)
     drafters = Drafters([first, second])
-    drafters.observe([Verdict("a", (0,), 5), Verdict("b", (0, 1), 6)])
+    drafters.observe([Verdict("a", (0,)), Verdict("b", (0, 1))])
     drafters.forget("a")
     for drafter in (first, second):
         assert drafter.observed == ["a", "b"]
@@ -106,10 +105,10 @@ def test_modes_name_what_is_loaded() -> None:
     loaded = Drafters([Suffix()])
     assert loaded.modes == ("auto", "suffix", "none")
     assert [loaded.drafts(mode) for mode in ("auto", "suffix", "none")] == [True, True, False]
-    for bare in (Drafters(), Drafters([Nothing()])):
-        assert bare.modes == ("auto", "none")
-        assert not bare.drafts(AUTO)
-        assert bare.propose(asks(2), [AUTO, "none"], Purse()) == [NO_GUESSES] * 2
+    bare = Drafters()
+    assert bare.modes == ("auto", "none")
+    assert not bare.drafts(AUTO)
+    assert bare.propose(asks(2), [AUTO, "none"], Purse()) == [NO_GUESSES] * 2
 
 
 @pytest.mark.parametrize("mode", ["medusa", "", "AUTO"])
@@ -119,3 +118,42 @@ def test_unknown_mode_is_an_error(mode: str) -> None:
         drafters.drafts(mode)
     with pytest.raises(KeyError):
         drafters.propose(asks(1), [mode], Purse())
+
+
+@pytest.mark.parametrize("method", ["cost_ms", "propose", "observe", "forget"])
+def test_a_drafter_that_raises_is_left_out_and_the_others_go_on(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    def breaks(*given: object) -> None:
+        raise RuntimeError("out of wit")
+
+    before, bad, after, dear = Recorder("a", 100), Recorder("bad", 200), Recorder("c", 300), Recorder("d", 400, 1.0)
+    monkeypatch.setattr(bad, "needs_hidden", True)
+    monkeypatch.setattr(bad, method, breaks)
+    drafters, purse = Drafters([before, bad, after, dear]), Purse()
+    assert drafters.needs_hidden(AUTO)
+    guesses = drafters.propose(asks(2), [AUTO, "bad"], purse)
+    drafters.observe([Verdict("s0", (0,))])
+    drafters.forget("s0")
+    assert [each for each in sources(guesses[0]) if each != "bad"] == ["a", "c", "d"]
+    assert [each.forgotten for each in (before, after, dear)] == [["s0"]] * 3
+    assert [each.observed for each in (before, after, dear)] == [["s0"]] * 3
+    (record,) = caplog.records
+    assert record.getMessage() == "The drafter bad failed and is not asked any more; replies go on without it."
+    assert record.exc_info
+
+    assert drafters.modes == ("auto", "a", "bad", "c", "d", "none")  # requests that name it are still taken
+    assert not drafters.drafts("bad")
+    assert not drafters.needs_hidden(AUTO)
+    guesses = drafters.propose(asks(2), [AUTO, "bad"], purse)
+    assert sources(guesses[0]) == ["a", "c", "d"]
+    assert guesses[1] == NO_GUESSES
+    assert len(caplog.records) == 1
+
+
+def test_what_others_guessed_is_known_when_the_last_free_one_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    free, bad, dear, purse = Recorder("free", 100), Recorder("bad", 200), Recorder("dear", 300, 1.0), Purse()
+    monkeypatch.setattr(bad, "propose", lambda asks: [])  # not one proposal per ask
+    (guesses,) = Drafters([free, bad, dear]).propose(asks(1), [AUTO], purse)
+    assert purse.asked == [("dear", 1.0, [0], [1])]
+    assert sources(guesses) == ["free", "dear"]

@@ -28,12 +28,12 @@ def test_heads_without_rows_need_the_targets() -> None:
 def test_a_hidden_state_serves_only_the_token_chosen_from_it() -> None:
     last = LastHidden()
     hidden = np.ones(4, np.float32)
-    ask = Ask("s", [1, 2, 3, 4], 2, 5)
-    assert last.of(ask) is None
-    last.observe([Verdict("s", (0, 1), None, start=0)])  # a prefill that goes on
-    assert last.of(ask) is None
-    last.observe([Verdict("s", (0, 2), 4, start=1, hidden=hidden)])
-    assert last.of(ask) is hidden
-    assert last.of(Ask("s", [1, 2, 3, 4, 5], 2, 5)) is None
+    ask, other = Ask("s", [1, 2, 3, 4], 2, 5), Ask("other", [1, 2, 3, 4], 2, 5)
+    assert last.ready([ask]) == {}
+    last.observe([Verdict("s", (0, 1), start=0)])  # a prefill that goes on
+    assert last.ready([ask]) == {}
+    last.observe([Verdict("s", (0, 2), start=1, hidden=hidden)])
+    assert list(last.ready([other, ask, other]).items()) == [(1, hidden)]
+    assert last.ready([Ask("s", [1, 2, 3, 4, 5], 2, 5)]) == {}
     last.forget("s")
-    assert last.of(ask) is None
+    assert last.ready([ask]) == {}

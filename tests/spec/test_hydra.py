@@ -52,7 +52,7 @@ def test_guesses_are_those_of_plain_numpy(ops: Ops, temperature: float) -> None:
     drafter, weights = drafter_of(ops), weights_of()
     hidden = np.random.default_rng(2).normal(size=(2, HIDDEN)).astype(np.float32)
     asks = [Ask(f"s{i}", [*range(5 + i)], 2, 20, seed=i, temperature=temperature) for i in range(3)]
-    drafter.observe([Verdict(f"s{i}", (0,), 1, start=3 + i, hidden=hidden[i]) for i in range(2)])
+    drafter.observe([Verdict(f"s{i}", (0,), start=3 + i, hidden=hidden[i]) for i in range(2)])
     proposals = drafter.propose(asks)
     assert proposals[2].tokens == ()
     for i in range(2):
@@ -70,7 +70,7 @@ def test_guesses_are_those_of_plain_numpy(ops: Ops, temperature: float) -> None:
 
 def test_no_pass_is_made_that_does_not_pay(ops: Ops) -> None:
     drafter = drafter_of(ops, token_ms=0.0)
-    drafter.observe([Verdict("s", (0,), 1, start=0, hidden=np.ones(HIDDEN, np.float32))])
+    drafter.observe([Verdict("s", (0,), start=0, hidden=np.ones(HIDDEN, np.float32))])
     proposal = drafter.propose([Ask("s", [3, 1], 1, 20)])[0]
     assert set(proposal.parents) == {-1}
     drafter.forget("s")

@@ -108,7 +108,7 @@ def test_proposals_follow_the_last_hidden_state(ops: Ops) -> None:
     hidden = np.random.default_rng(5).normal(size=(2, HIDDEN)).astype(np.float32)
     asks = [Ask(f"s{i}", list(range(10 + i)), 4, 9, seed=3, temperature=0.9 * i) for i in range(3)]
     assert [proposal.tokens for proposal in drafter.propose(asks)] == [()] * 3
-    drafter.observe([Verdict(f"s{i}", (0,), 1, start=8 + i, hidden=hidden[i]) for i in range(2)])
+    drafter.observe([Verdict(f"s{i}", (0,), start=8 + i, hidden=hidden[i]) for i in range(2)])
     proposals = drafter.propose(asks)
     assert [len(proposal.tokens) for proposal in proposals] == [9, 9, 0]
     weights = weights_of()
@@ -128,7 +128,7 @@ def test_what_is_proposed_for_one_does_not_depend_on_the_others(ops: Ops) -> Non
     drafter = drafter_of(ops)
     hidden = np.random.default_rng(6).normal(size=(20, HIDDEN)).astype(np.float32)
     asks = [Ask(f"s{i}", [1, 2, 3], 1, 12) for i in range(20)]
-    drafter.observe([Verdict(ask.seq_id, (0, 1), 3, start=0, hidden=h) for ask, h in zip(asks, hidden, strict=True)])
+    drafter.observe([Verdict(ask.seq_id, (0, 1), start=0, hidden=h) for ask, h in zip(asks, hidden, strict=True)])
     together: list[Any] = drafter.propose(asks)
     for ask, proposal in zip(asks, together, strict=True):
         assert drafter.propose([ask])[0].tokens == proposal.tokens

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paceline.spec.automaton import ROOT
-from paceline.spec.replies import START, Replies, ReplyStore
+from paceline.spec.replies import START, ReplyStore
 
 
 def known(store: ReplyStore, key: str, tokens: Sequence[int]) -> bool:
@@ -19,7 +19,7 @@ def known(store: ReplyStore, key: str, tokens: Sequence[int]) -> bool:
 def filled(store: ReplyStore, *replies: tuple[str, Sequence[int]]) -> ReplyStore:
     for key, tokens in replies:
         store.put(key, tokens)
-        while store.work():
+        while store.work(1000):
             pass
     return store
 
@@ -37,7 +37,7 @@ def test_nothing_is_known_before_it_is_indexed() -> None:
     store = ReplyStore()
     store.put("a", (1, 2, 3))
     assert not known(store, "a", (1,))
-    assert (store.work(), store.work()) == (4, 0)
+    assert (store.work(1000), store.work(1000)) == (4, 0)
     assert known(store, "a", (1,))
 
 
@@ -59,10 +59,29 @@ def test_the_key_not_used_for_longest_makes_room() -> None:
 
 
 def test_of_a_reply_that_is_too_long_the_beginning_is_kept() -> None:
-    replies = Replies(room=20)
-    replies.add(range(100))
-    assert [automaton.size for automaton in replies.automata][-1] == 10
-    assert replies.size <= 20
+    store = filled(ReplyStore(room=20), ("a", range(100)))
+    assert [automaton.size for automaton in store.find("a")][-1] == 10
+    assert sum(automaton.size for automaton in store.find("a")) <= 20
+    assert known(store, "a", (START, *range(9)))
+
+
+def test_a_long_reply_is_indexed_in_portions_and_goes_on_where_it_stopped() -> None:
+    whole, store = filled(ReplyStore(room=40), ("a", range(8)), ("a", range(50, 65))), ReplyStore(room=40)
+    for tokens in (range(8), range(50, 65)):
+        store.put("a", tokens)
+    worked = [store.work(7) for _ in range(6)]
+    assert worked == [7, 2, 7, 7, 2, 0]
+    assert [automaton.after for automaton in store.find("a")] == [automaton.after for automaton in whole.find("a")]
+
+
+def test_what_is_dropped_half_indexed_takes_nothing_from_the_next() -> None:
+    store = ReplyStore(room=200, total=100)
+    store.put("a", range(60))
+    assert store.work(30) == 30
+    store.put("b", range(60))  # no room for both to wait
+    assert (store.work(1000), store.work(1000)) == (61, 0)
+    assert known(store, "b", (START, *range(60)))
+    assert not known(store, "a", (40,))
 
 
 def test_what_waits_is_bounded_too() -> None:
@@ -70,6 +89,6 @@ def test_what_waits_is_bounded_too() -> None:
     for i in range(10):
         store.put("a", [i] * 10)
     worked = 0
-    while indexed := store.work():
+    while indexed := store.work(1000):
         worked += indexed
-    assert worked == 4 * 11
+    assert worked == 4 * 10

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import pytest
@@ -152,3 +152,47 @@ def test_forgotten_is_forgotten() -> None:
     assert propose([1, 2, 3, 1, 2], drafter=drafter).tokens
     drafter.forget("s")
     assert propose([1, 2], drafter=drafter) == Proposal("suffix")
+
+
+def test_a_step_indexes_a_portion_of_a_long_reply_and_the_next_ones_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = ReplyStore()
+    drafter, indexed, work = Suffix(store), list[int](), store.work
+    monkeypatch.setattr(store, "work", lambda most: [indexed.append(done := work(most)), done][1])
+    replied(drafter, "k", range(100, 3100))
+    for _ in range(3):
+        assert propose([0], drafter=drafter).tokens == ()
+    assert max(indexed) <= 1024
+    assert sum(indexed) == 3001
+    drafter.forget("s")
+    assert propose([3, 3090], 4, drafter, prompt=1, reuse_key="k").tokens == (3091, 3092, 3093, 3094)
+
+
+def test_text_that_was_taken_in_is_not_walked_through_again() -> None:
+    class Text(list[int]):
+        """Gives stretches of itself, and is never read from the beginning on."""
+
+        def __iter__(self) -> Iterator[int]:
+            raise AssertionError("the whole text is read")
+
+    drafter, tokens = Suffix(), Text([1, 2, 3, 4, 1, 2])
+    assert propose(tokens, 1, drafter, prompt=2, prediction=Text([9, 8])).tokens == (3,)
+    tokens += [3]
+    assert propose(tokens, 1, drafter, prompt=2, prediction=Text([9, 8])).tokens == (4,)
+
+
+def after_one(*followers: int) -> list[int]:
+    """A text that ends with a 1, and in which each 1 before it stands behind another token."""
+    return [token for i, follower in enumerate(followers) for token in (1000 + i, 1, follower)] + [999, 1]
+
+
+def test_what_followed_often_is_guessed_however_late_it_came() -> None:
+    proposal = propose(after_one(*range(10, 18), *[99] * 20), most=1)
+    assert proposal.tokens == (99,)
+    assert proposal.probabilities[0] == pytest.approx(20 / (28 + 2.1))
+
+
+def test_what_is_not_looked_at_counts_as_something_else() -> None:
+    assert propose(after_one(*range(10, 18)), most=63).probabilities[0] == pytest.approx(1 / (8 + 2.1))
+    proposal = propose(after_one(*range(10, 22), 30, 30), most=63)
+    assert (proposal.tokens[0], proposal.probabilities[0]) == (30, pytest.approx(2 / (14 + 2.1)))
+    assert propose(after_one(*range(10, 40)), most=63).tokens == ()  # each once in thirty: not worth a row

@@ -162,7 +162,7 @@ class Scripted:
 class AlwaysDrafting(Guard):
     """How fast the machine of a test is must not decide what it tests."""
 
-    def drafts(self, sequences: int) -> bool:
+    def drafts(self, sequences: int, measured: bool) -> bool:
         return True
 
 
@@ -172,19 +172,21 @@ def tiny_engine(
     *,
     blocks: int | None = None,
     cost: Mapping[int, float] = FLAT,
+    guard: Guard | None = None,
     **options: Any,
 ) -> Engine:
     """An engine over a tiny model, on the reference unless `backend` is given.
 
     proposers: its drafters; None: those its config names.
-    blocks: size of the cache, the spare ones for guesses not counted. options: of the engine's config.
+    blocks: size of the cache, the spare ones for guesses not counted. guard: one that always drafts unless given.
+    options: of the engine's config.
     """
     c = checkpoint.config
     config = EngineConfig(**{"device": "cpu", "backend": "reference", "max_nodes": MAX_NODES, **options})
     if blocks is not None:
         ops = load(config.backend, Options(threads=1, kv=config.kv_format))
         config = replace(config, kv_memory=blocks * ops.block_bytes(cache_shape(c)))
-    return build_engine(checkpoint, config, proposers=proposers, cost=StepCost(cost), guard=AlwaysDrafting())
+    return build_engine(checkpoint, config, proposers=proposers, cost=StepCost(cost), guard=guard or AlwaysDrafting())
 
 
 class Replies:

@@ -149,7 +149,7 @@ def test_training_sees_what_the_drafter_sees(target: Target, student: EagleStude
     features = run.features(hidden)
     for first, end in ((0, 9), (9, 10), (10, 17)):
         tokens = known[: end + 1]  # the last one is pending
-        verdict = Verdict("s", tuple(range(end - first)), tokens[-1], start=first, features=(features[first:end],))
+        verdict = Verdict("s", tuple(range(end - first)), start=first, features=(features[first:end],))
         drafter.observe([verdict])
         seen.clear()
         passes = 0
