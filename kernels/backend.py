@@ -38,7 +38,7 @@ class Options:
     """What a backend may be told. Formats are the native one's choice, the device is the reference's.
 
     device: "cpu" or "cuda". weights: one of WEIGHTS; "stored" keeps every value a checkpoint holds. activations: one of
-    ACTIVATIONS, what products with quantised weights read; "mixed" spends 16 bits only on groups with outliers. kv: one
+    ACTIVATIONS, what products with quantised weights read; "mixed" is 8 bits, but outliers stay floats. kv: one
     of KV_FORMATS. store: a file that keeps packed weights for the next start, valid for one `fingerprint` of the model.
     """
 

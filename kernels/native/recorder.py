@@ -19,8 +19,8 @@ from ..rope_store import Rotation
 from .packing import PackedWeight
 
 Forward = Callable[[Batch, Any], Any]
-# Activations are rounded to 8 bits by groups of 32, and to 16 where a group holds a value above this many times the
-# root mean square of its row.
+# Activations are rounded to 8 bits by groups of 32; values above this many times the root mean square of their row
+# stay floats. 0: every group is rounded to 16 bits.
 OUTLIER = {"mixed": 5.0, "int8": float("inf"), "int16": 0.0}
 
 

@@ -36,7 +36,7 @@ FORMATS = [
     ("bf16", "mixed", "f16"),
     ("q4_128", "int8", "f16"),
 ]
-OUTLIER = 12.0  # of one channel: its group gets a second term in about two rows of three
+OUTLIER = 12.0  # of one channel: it stays a float in about two rows of three
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -153,34 +153,35 @@ def groups_of(x: Floats) -> Floats:
     return padded
 
 
-def has_outlier(x: Floats, activations: str = "mixed") -> NDArray[np.bool_]:
-    """[R, groups]: which groups get a second term: those that hold a square above `OUTLIER`² mean squares of the row.
+def outliers(x: Floats) -> NDArray[np.bool_]:
+    """[R, inputs]: which values stay floats: those above `OUTLIER` times the root mean square of their row.
 
-    The kernels add squares in another order: a group too near to the border to tell is an error of the test's.
+    The kernels add squares in another order: a value too near to the border to tell is an error of the test's.
     """
-    largest = np.abs(groups_of(x)).max(-1)
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore"):
         mean_square = (x * x).sum(-1, keepdims=True) / np.float32(x.shape[1])
-        border = np.float32(OUTLIER[activations]) ** 2 * mean_square
-        square = largest * largest
-        assert not (np.isfinite(border) & (abs(square - border) < 2e-5 * border)).any()
-        return square > border
+    border = np.where(mean_square < 1e-37, np.inf, np.float32(OUTLIER["mixed"]) * np.sqrt(mean_square))
+    assert not (np.isfinite(border) & (abs(abs(x) - border) < 1e-5 * border)).any()
+    return abs(x) > border
 
 
 def rounded_rows(x: Floats, activations: str = "mixed") -> Floats:
     """Activations as products with quantised weights read them: one scale per row and 32 inputs, one byte or two.
 
-    The high byte counts steps of 1/127 of the group's largest magnitude, the low one, for outliers, 256ths of a step.
+    The high byte counts steps of 1/127 of the group's largest magnitude, the low one 256ths of a step. Outliers of
+    mixed ones stay as they are and count for no magnitude.
     """
     rows, inputs = x.shape
-    padded = groups_of(x)
+    apart = np.where(outliers(x), x, np.float32(0)) if activations == "mixed" else np.zeros_like(x)
+    padded = groups_of(x - apart)
     largest = np.abs(padded).max(-1, keepdims=True)
     inverse = np.divide(np.float32(127), largest, where=largest >= 1e-30, out=np.zeros_like(largest))
     scaled = padded * inverse
     high = np.minimum(np.rint(scaled), 127)
-    low = np.clip(np.rint((scaled - high) * 256), -127, 127) * has_outlier(x, activations)[..., None]
+    low = np.clip(np.rint((scaled - high) * 256), -127, 127) * (activations == "int16")
     whole = (256 * high + low).astype(np.float64)
-    return (whole * (largest / np.float32(127) / np.float32(256))).reshape(rows, -1)[:, :inputs].astype(np.float32)
+    steps = (whole * (largest / np.float32(127) / np.float32(256))).reshape(rows, -1)[:, :inputs]
+    return steps.astype(np.float32) + apart
 
 
 def rounded_int8(x: Floats) -> Floats:

@@ -1,5 +1,5 @@
 // Rows times a packed weight. A row's result is the same whatever rows are beside it: each is accumulated on its own,
-// high terms before low ones, groups in ascending order, and inside a group in exact integers.
+// high terms before low ones or outliers, groups in ascending order, and inside a group in exact integers.
 #pragma once
 
 #include <algorithm>
@@ -84,14 +84,10 @@ template <class Q, int Rows>
   }
 }
 
-// Adds the low terms of the tile of row r0 to what its high terms gave with the block at p. Few groups of a row have them:
-// each row goes alone, with the weights of a group unpacked once.
+// Adds the low terms of the first `rows` rows of the tile of row r0 to what their high terms gave with the block at p.
 template <class Q>
-[[gnu::noinline]] void add_low(const uint8_t* p, const Activations& x, int64_t r0, BlockResult& result) {
-  const uint8_t* fine = x.tile_fine(r0);
+[[gnu::noinline]] void add_low(const uint8_t* p, const Activations& x, int64_t r0, int64_t rows, BlockResult& result) {
   for (int g = 0; g < used_groups(x.inputs); ++g) {
-    unsigned rows = fine[g];
-    if (!rows) continue;
     const uint8_t *unit = p + g / Q::groups * Q::unit_bytes, *group = unit + g % Q::groups * Q::group_bytes;
     const uint16_t* scales = reinterpret_cast<const uint16_t*>(unit + Q::scales_at);
     const F scale[kHalves] = {load_half(scales), load_half(scales + kLanes)};
@@ -99,8 +95,7 @@ template <class Q>
 #pragma GCC unroll 8
     for (int i = 0; i < kQuads; ++i)
       for (int half = 0; half < kHalves; ++half) weights[i][half] = unpack_weights<Q>(group + half * Q::half_bytes, i);
-    for (; rows; rows &= rows - 1) {
-      const int r = __builtin_ctz(rows);
+    for (int64_t r = 0; r < rows; ++r) {
       const int64_t at = x.tile(r0) + int64_t{g} * kRowTile + r;
       I sums[kHalves] = {start_dots<Q>(x.cells[at].sums[1]), start_dots<Q>(x.cells[at].sums[1])};
 #pragma GCC unroll 8
@@ -113,6 +108,35 @@ template <class Q>
         result.at[r][half] = fma(mul(to_float(sums[half]), scale[half]), by, result.at[r][half]);
     }
   }
+}
+
+// The weights of input j of a half's group at p, but for their scale and minimum.
+template <class Q>
+inline F weight_column(const uint8_t* p, int j) {
+  if constexpr (Q::bits == 8) return signed_byte(load_bytes(p + 64 * (j / 4)), j % 4);
+  else return nibble(load_bytes(p + 64 * (j / 8)), j % 4 * 2 + j / 4 % 2);
+}
+
+// Adds the outliers of row r to what the rounded values gave with the block at p.
+template <class Q>
+inline void add_outliers(const uint8_t* p, const Activations& x, int64_t r, F (&result)[kHalves]) {
+  const Outlier *outlier = x.outliers + r * x.most, *end = outlier + x.counts[r];
+  for (; outlier != end; ++outlier) {
+    const int g = outlier->input / kGroup, j = outlier->input % kGroup;
+    const uint8_t *unit = p + g / Q::groups * Q::unit_bytes, *group = unit + g % Q::groups * Q::group_bytes;
+    const uint16_t* scales = reinterpret_cast<const uint16_t*>(unit + Q::scales_at);
+    const F by = set(outlier->value);
+    for (int half = 0; half < kHalves; ++half)
+      result[half] = fma(mul(weight_column<Q>(group + half * Q::half_bytes, j), load_half(scales + half * kLanes)), by,
+                         result[half]);
+  }
+}
+
+// Adds what is beside the high terms of the first `rows` rows of the tile of row r0.
+template <class Q>
+[[gnu::noinline]] void add_rest(const uint8_t* p, const Activations& x, int64_t r0, int64_t rows, BlockResult& result) {
+  if (x.two_terms) return add_low<Q>(p, x, r0, rows, result);
+  for (int64_t r = 0; r < rows; ++r) add_outliers<Q>(p, x, r0 + r, result.at[r]);
 }
 
 template <class Q>
@@ -134,7 +158,7 @@ inline void multiply_tile(Q, const uint8_t* p, const Activations& x, int64_t r0,
   }
 #pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i) out.at[i][0] = result.at[i][0], out.at[i][1] = result.at[i][1];
-  add_low<Q>(p, x, r0, out);
+  add_rest<Q>(p, x, r0, Rows, out);
 }
 
 // Rows [r0, r0 + rows), whole tiles but for the last, times the block at p; results by tile. Every unit meets all of
@@ -154,7 +178,7 @@ inline void multiply_tiles(Q, const uint8_t* p, const Activations& x, int64_t r0
   }
   for (int64_t tile = 0; tile < row_tiles(rows); ++tile) {
     out[tile] = results[tile];
-    add_low<Q>(p, x, r0 + tile * kRowTile, out[tile]);
+    add_rest<Q>(p, x, r0 + tile * kRowTile, std::min<int64_t>(kRowTile, rows - tile * kRowTile), out[tile]);
   }
 }
 

@@ -113,9 +113,9 @@ class LinearOp : public Op {
     const int64_t rows = pass.rows(pass.values[in_]);
     work_.reset(weight_->blocks(), pass.pool.threads());
     if (alone(rows)) {
-      for (auto& scratch : pass.scratch) scratch.activations.reserve(kRowTile, weight_->inputs);
+      for (auto& scratch : pass.scratch) scratch.activations.reserve(kRowTile, weight_->inputs, precision_);
     } else {
-      pass.shared.reserve(rows, weight_->inputs);
+      pass.shared.reserve(rows, weight_->inputs, precision_);
     }
   }
 
@@ -128,7 +128,8 @@ class LinearOp : public Op {
     const int64_t rows = pass.rows(pass.values[in_]);
     const int threads = pass.pool.threads();
     // One tile is prepared by every thread for itself: cheaper than meeting at a barrier.
-    const Activations x = (alone(rows) ? pass.scratch[thread].activations : pass.shared).rows(weight_->inputs);
+    const Activations x =
+        (alone(rows) ? pass.scratch[thread].activations : pass.shared).rows(weight_->inputs, precision_);
     const Share mine = alone(rows) ? Share(1, 0, 1) : Share(row_tiles(rows), thread, threads);
     for (int64_t tile = mine.begin; tile < mine.end; ++tile)
       prepare(pass, x, tile * kRowTile, std::min((tile + 1) * int64_t{kRowTile}, rows));
@@ -143,8 +144,7 @@ class LinearOp : public Op {
 
   // Rows [begin, end), of one tile.
   void prepare(Pass& pass, const Activations& x, int64_t begin, int64_t end) const {
-    const bool rounded = weight_->quantised(), as_they_are = rounded && !norm_ && x.inputs == x.groups * kGroup;
-    if (rounded) std::fill_n(x.tile_fine(begin), x.groups, 0);
+    const bool rounded = weight_->quantised(), as_they_are = rounded && !norm_ && x.inputs % kGroup == 0;
     for (int64_t r = begin; r < end; ++r) {
       const float* row = pass.data(in_) + r * x.inputs;
       if (!as_they_are) {

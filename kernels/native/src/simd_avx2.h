@@ -50,6 +50,11 @@ inline void max_lanes(const F (&x)[4], float* out) {
 inline void sum_lanes(const F (&x)[4], float* out) {
   for (int i = 0; i < 4; ++i) out[i] = sum(x[i]);
 }
+// Which lanes of x exceed those of y, a bit each.
+inline unsigned lanes_above(F x, F y) {
+  return static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(x.a, y.a, _CMP_GT_OQ))) |
+         static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(x.b, y.b, _CMP_GT_OQ))) << 8;
+}
 inline F first_lanes(F x, int count, F other) {
   const __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
   const __m256i low = _mm256_cmpgt_epi32(_mm256_set1_epi32(count), index);
@@ -123,6 +128,16 @@ inline B low_nibbles(B x) {
   return {_mm256_and_si256(x.a, mask), _mm256_and_si256(x.b, mask)};
 }
 inline B high_nibbles(B x) { return low_nibbles({_mm256_srli_epi16(x.a, 4), _mm256_srli_epi16(x.b, 4)}); }
+// Each lane's nibble i or signed byte i, of its four bytes.
+inline F nibble(B x, int i) {
+  const __m128i by = _mm_cvtsi32_si128(4 * i);
+  const __m256i mask = _mm256_set1_epi32(15);
+  return to_float({_mm256_and_si256(_mm256_srl_epi32(x.a, by), mask), _mm256_and_si256(_mm256_srl_epi32(x.b, by), mask)});
+}
+inline F signed_byte(B x, int i) {
+  const __m128i by = _mm_cvtsi32_si128(24 - 8 * i);
+  return to_float({_mm256_srai_epi32(_mm256_sll_epi32(x.a, by), 24), _mm256_srai_epi32(_mm256_sll_epi32(x.b, by), 24)});
+}
 inline __m256i dot4(__m256i acc, __m256i u, __m256i s) {  // pairs stay below 2^15: |u| <= 128, |s| <= 127
   return _mm256_add_epi32(acc, _mm256_madd_epi16(_mm256_maddubs_epi16(u, s), _mm256_set1_epi16(1)));
 }

@@ -40,6 +40,8 @@ inline void fold_lanes(const F (&x)[4], float* out, Fold fold) {
 }
 inline void max_lanes(const F (&x)[4], float* out) { fold_lanes(x, out, [](F a, F b) { return max(a, b); }); }
 inline void sum_lanes(const F (&x)[4], float* out) { fold_lanes(x, out, [](F a, F b) { return add(a, b); }); }
+// Which lanes of a exceed those of b, a bit each.
+inline unsigned lanes_above(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
 inline F first_lanes(F a, int count, F other) { return _mm512_mask_mov_ps(other, (1u << count) - 1u, a); }
 inline F round_even(F a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 inline F scale_by_power(F a, F n) { return _mm512_scalef_ps(a, n); }
@@ -76,6 +78,13 @@ inline void wide_product(I a, uint32_t by, I& high, I& low) {
 inline B load_bytes(const uint8_t* p) { return _mm512_loadu_si512(p); }
 inline B low_nibbles(B a) { return _mm512_and_si512(a, _mm512_set1_epi8(15)); }
 inline B high_nibbles(B a) { return _mm512_and_si512(_mm512_srli_epi16(a, 4), _mm512_set1_epi8(15)); }
+// Each lane's nibble i or signed byte i, of its four bytes.
+inline F nibble(B a, int i) {
+  return to_float(_mm512_and_si512(_mm512_srl_epi32(a, _mm_cvtsi32_si128(4 * i)), _mm512_set1_epi32(15)));
+}
+inline F signed_byte(B a, int i) {
+  return to_float(_mm512_srai_epi32(_mm512_sll_epi32(a, _mm_cvtsi32_si128(24 - 8 * i)), 24));
+}
 // dot_*: lane l of the result is acc[l] + the four products of w's bytes of lane l with x's four signed bytes.
 using Quad = __m512i;
 inline Quad quad(int32_t x) { return _mm512_set1_epi32(x); }

@@ -57,6 +57,12 @@ inline void max_lanes(const F (&x)[4], float* out) {
 inline void sum_lanes(const F (&x)[4], float* out) {
   for (int i = 0; i < 4; ++i) out[i] = sum(x[i]);
 }
+// Which lanes of a exceed those of b, a bit each.
+inline unsigned lanes_above(const F& a, const F& b) {
+  unsigned bits = 0;
+  for (int i = 0; i < kLanes; ++i) bits |= static_cast<unsigned>(a.v[i] > b.v[i]) << i;
+  return bits;
+}
 inline F first_lanes(const F& a, int count, const F& other) {
   return lanes<F>([&](int i) { return i < count ? a.v[i] : other.v[i]; });
 }
@@ -112,6 +118,13 @@ inline B low_nibbles(B a) {
 inline B high_nibbles(B a) {
   for (auto& byte : a.v) byte >>= 4;
   return a;
+}
+// Each lane's nibble i or signed byte i, of its four bytes.
+inline F nibble(const B& a, int i) {
+  return lanes<F>([&](int l) { return static_cast<float>(a.v[4 * l + i / 2] >> i % 2 * 4 & 15); });
+}
+inline F signed_byte(const B& a, int i) {
+  return lanes<F>([&](int l) { return static_cast<float>(static_cast<int8_t>(a.v[4 * l + i])); });
 }
 using Quad = int32_t;
 inline Quad quad(int32_t x) { return x; }

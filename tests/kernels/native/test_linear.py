@@ -15,8 +15,8 @@ from native_ops import (
     GROUP,
     QUANTISED,
     Floats,
-    has_outlier,
     linear,
+    outliers,
     pack,
     rms_normed,
     rounded_rows,
@@ -108,7 +108,7 @@ def test_is_near_float64_of_the_given_values(module: ModuleType, pool: Any, fmt:
 
 
 @pytest.mark.parametrize("fmt", QUANTISED)
-def test_second_terms_are_as_good_as_they_are_many(module: ModuleType, pool: Any, fmt: str) -> None:
+def test_more_bits_are_better(module: ModuleType, pool: Any, fmt: str) -> None:
     """On rows with outliers, against float64 of the rows as they are and the weights as packed."""
     random = np.random.default_rng(6)
     x, matrix = with_outliers(random, 16, 576), random.standard_normal((200, 576), np.float32)
@@ -146,10 +146,10 @@ def test_a_row_has_the_same_bits_beside_any_others_and_on_any_threads(
 
 
 @pytest.mark.parametrize(("fmt", "activations"), PRECISIONS)
-def test_second_terms_of_other_rows_change_no_bit(
+def test_outliers_of_other_rows_change_no_bit(
     module: ModuleType, pools: dict[int, Any], fmt: str, activations: str
 ) -> None:
-    """Rows that have no second term, one, or one in every group, each alone and among the others.
+    """Rows that have no outlier, one, or one in every group, each alone and among the others.
 
     Up to a tile, up to what meets the weights together, and beyond.
     """
@@ -162,7 +162,7 @@ def test_second_terms_of_other_rows_change_no_bit(
             if row % 3 == 1 or (row % 3 == 2 and row % groups == group):
                 x[row, group * GROUP + row] = 10
     if activations == "mixed":
-        assert (has_outlier(x).sum(1) == [(0, groups, 1)[row % 3] for row in range(most)]).all()
+        assert (outliers(x).sum(1) == [(0, groups, 1)[row % 3] for row in range(most)]).all()
     weight = pack(module, torch.from_numpy(random.standard_normal((90, inputs), np.float32)), fmt)
     alone = np.concatenate([linear(module, pools[1], x[[row]], weight, activations=activations) for row in range(most)])
     for rows in range(1, most + 1):
@@ -175,12 +175,13 @@ def test_second_terms_of_other_rows_change_no_bit(
 def test_extreme_rows(module: ModuleType, pool: Any, fmt: str, activations: str) -> None:
     """Zeros, one large value among small ones, and magnitudes far from one."""
     inputs = 70
-    rows = np.zeros((6, inputs), np.float32)
+    rows = np.zeros((7, inputs), np.float32)
     rows[1] = 1e-30
     rows[2] = 1e30
     rows[3, 5] = 1000.0
     rows[4] = np.linspace(-1, 1, inputs, dtype=np.float32)
     rows[5, ::7] = -3.0
+    rows[6] = np.linspace(1e-25, 2e-25, inputs)
     weight = pack(module, torch.linspace(-2, 2, 5 * inputs).view(5, inputs), fmt)
     y = linear(module, pool, rows, weight, activations=activations)
     seen = rounded_rows(rows, activations) if fmt in QUANTISED else rows
