@@ -142,7 +142,9 @@ class CachedDrafter(TreeDrafter, Generic[State]):
         return due * self._row_ms / max(len(ask.tokens) - ask.prompt_length, 1)
 
     def _catch_up(self, asks: Sequence[Ask]) -> None:
-        """One pass for those that are behind, if any: no longer than a plain step, so no step takes twice as long."""
+        """One pass for those that are behind, if any: like a prompt's chunk beside streams no longer than a plain step,
+        unless `_FEWEST` rows are.
+        """
         room = _FEWEST
         if self._row_ms is not None:
             room = int(min(max(self._token_ms() / self._row_ms, _FEWEST), _MOST))
