@@ -3,6 +3,9 @@
 Its cache has the target's slots, so block tables serve both. What stands in a slot only decides how good guesses are,
 never what the text is.
 
+A sequence that is far behind, as every one is that has not been drafted for yet, catches up in passes of its own, one a
+step and no longer than a plain step, so that streams beside it go on; until then nothing is guessed for it.
+
      entries of a sequence whose tokens are 0 … n-1, token n-1 pending; end is n - `behind`:
      [first ......... done)   [done ......... end)      [end …)
       in the cache             committed, not run yet    guessed nodes, rewritten once the truth is known
@@ -10,6 +13,7 @@ never what the text is.
 
 from __future__ import annotations
 
+import time
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -27,11 +31,12 @@ from paceline.kernels.rank import Vocabulary
 
 from .draft_batch import Rows, batch_of
 from .guess_tree import Floats, GuessTree
-from .proposer import Ask
-from .tree_drafter import Start, TreeDrafter, ranked
+from .proposer import Ask, Proposal
+from .tree_drafter import TreeDrafter, ranked, smoothed
 
-_CATCH_UP = 512  # rows of one pass
-_USUAL = 16  # rows of a sequence's catch-up in an ordinary step
+_USUAL = 8  # rows that are due in an ordinary step: its own guesses leave 7 at most. Whoever has more is behind
+_FEWEST, _MOST = 32, 512  # rows of a pass of catching up: more than come meanwhile, and no more than a pass may hold
+_WORTH = 0.5  # of a plain step's time that catching up may take of each step to come
 
 
 class CachedModel(Protocol):
@@ -52,12 +57,11 @@ class CachedModel(Protocol):
 class CacheState:
     """One sequence: entries [first, done) are in the cache.
 
-    known: whether valid entries of a shared prefix have been looked for. chain: see `mark`.
+    chain: see `mark`.
     """
 
     first: int
     done: int
-    known: bool = False
     chain: list[int] = field(default_factory=list)
 
     def mark(self, tokens: Sequence[int], block: int) -> int:
@@ -88,6 +92,7 @@ class CachedDrafter(TreeDrafter, Generic[State]):
         self._ops = ops
         self._states: dict[str, State] = {}
         self._marks: dict[int, int] = {}  # block -> `CacheState.mark` of the entries in it
+        self._row_ms: float | None = None  # of a pass of catching up, by its rows
 
     @abstractmethod
     def _ready(self, ask: Ask) -> State | None:
@@ -104,46 +109,80 @@ class CachedDrafter(TreeDrafter, Generic[State]):
     def forget(self, seq_id: str) -> None:
         self._states.pop(seq_id, None)
 
-    def _start(self, asks: Sequence[Ask]) -> Start:
-        trees = {i: GuessTree(ask) for i, ask in enumerate(asks) if self._ready(ask)}
-        usual = all(self._due(tree) <= _USUAL for tree in trees.values())
-        waiting = list(trees.values())
-        while waiting:
-            waiting = self._catch_up(waiting)
-        return Start(trees, usual)
+    def cost_ms(self, asks: Sequence[Ask]) -> float:
+        """0 where there is nothing to do for any of them."""
+        served = [ask for ask in asks if self._serves(ask)]
+        return super().cost_ms(served) + sum(map(self._investment_ms, served)) if served else 0.0
 
-    def _state(self, tree: GuessTree) -> State:
-        return self._states[tree.ask.seq_id]
+    def propose(self, asks: Sequence[Ask]) -> list[Proposal]:
+        self._catch_up([ask for ask in asks if self._serves(ask)])
+        proposals = super().propose(asks)
+        return [
+            each._replace(catching_up=True) if not each.tokens and self._is_behind(ask) else each
+            for ask, each in zip(asks, proposals, strict=True)
+        ]
 
-    def _due(self, tree: GuessTree) -> int:
-        return len(tree.ask.tokens) - self.behind - self._state(tree).done
+    def _serves(self, ask: Ask) -> bool:
+        """Whether to draft for the sequence or to catch up with it; it alone decides, and not for those beside it."""
+        return self._ready(ask) is not None and self._investment_ms(ask) <= _WORTH * self._token_ms()
 
-    def _catch_up(self, trees: Sequence[GuessTree]) -> list[GuessTree]:
-        """Enter what was committed, as much as one pass takes; guess what follows the pending token where all of it
-        has been. Returns the trees that need another pass.
+    def _is_behind(self, ask: Ask) -> bool:
+        return self._ready(ask) is not None and self._due(ask) > _USUAL
+
+    def _investment_ms(self, ask: Ask) -> float:
+        """What catching up takes, of each step that will have something of it.
+
+        A reply is taken to go on for as long as it has so far: nobody knows better, and so a short one never pays for
+        its long prompt, a long one always does in the end, and neither loses more than a part of what it took.
+        0 before a row was measured: the first pass is short and tells.
         """
-        group: list[tuple[GuessTree, int]] = []
-        room = _CATCH_UP
-        for tree in trees:
-            count = min(self._due(tree), _CATCH_UP)
-            if group and count > room:
-                break
-            group.append((tree, count))
-            room -= count
-        batch = [self._entries(tree, count) for tree, count in group]
-        logits, hidden = self._forward(batch, [1] * len(batch))
-        tokens, estimates = self._rank(logits, [(tree, 0) for tree, _ in group])
-        unfinished = []
-        for i, (tree, count) in enumerate(group):
-            self._enter(tree, count)
-            if self._due(tree):
-                unfinished.append(tree)
-            else:
-                tree.look_into(0, hidden[i], tokens[i], estimates[i])
-        return [*unfinished, *trees[len(group) :]]
+        due = self._due(ask)
+        if due <= _USUAL or self._row_ms is None:
+            return 0.0
+        return due * self._row_ms / max(len(ask.tokens) - ask.prompt_length, 1)
 
-    def _entries(self, tree: GuessTree, count: int) -> Rows:
-        state, tokens = self._state(tree), tree.ask.tokens
+    def _catch_up(self, asks: Sequence[Ask]) -> None:
+        """One pass for those that are behind, if any: like a prompt's chunk beside streams no longer than a plain step,
+        unless `_FEWEST` rows are.
+        """
+        room = _FEWEST
+        if self._row_ms is not None:
+            room = int(min(max(self._token_ms() / self._row_ms, _FEWEST), _MOST))
+        group: list[tuple[Ask, int]] = []
+        for ask in asks:
+            due = self._due(ask)
+            if due > _USUAL and room:
+                count = min(due - 1, room)  # the last one tells what follows it
+                group.append((ask, count))
+                room -= count
+        if not group:
+            return
+        start = time.perf_counter()
+        logits, _ = self._forward([self._entries(ask, count) for ask, count in group], [1] * len(group))
+        self._ops.host(logits)  # a device is done when its results are here
+        rows = sum(count for _, count in group)
+        self._row_ms = smoothed(self._row_ms, (time.perf_counter() - start) * 1e3 / rows)
+        for ask, count in group:
+            self._enter(ask, count)
+
+    def _start(self, asks: Sequence[Ask]) -> dict[int, GuessTree]:
+        trees = {i: GuessTree(ask) for i, ask in enumerate(asks) if self._ready(ask) and self._due(ask) <= _USUAL}
+        if trees:
+            roots = list(trees.values())
+            due = [self._due(tree.ask) for tree in roots]
+            batch = [self._entries(tree.ask, count) for tree, count in zip(roots, due, strict=True)]
+            logits, hidden = self._forward(batch, [1] * len(batch))
+            tokens, estimates = self._rank(logits, [(tree, 0) for tree in roots])
+            for i, (tree, count) in enumerate(zip(roots, due, strict=True)):
+                self._enter(tree.ask, count)
+                tree.look_into(0, hidden[i], tokens[i], estimates[i])
+        return trees
+
+    def _due(self, ask: Ask) -> int:
+        return len(ask.tokens) - self.behind - self._states[ask.seq_id].done
+
+    def _entries(self, ask: Ask, count: int) -> Rows:
+        state, tokens = self._states[ask.seq_id], ask.tokens
         if self.window is not None:
             state.first = max(state.first, (len(tokens) - self.window) // BLOCK_SIZE * BLOCK_SIZE)
         return Rows(
@@ -152,11 +191,11 @@ class CachedDrafter(TreeDrafter, Generic[State]):
             positions=range(state.done, state.done + count),
             first=min(state.first, state.done // BLOCK_SIZE * BLOCK_SIZE),
             start=state.done,
-            blocks=tree.ask.blocks,
+            blocks=ask.blocks,
         )
 
-    def _enter(self, tree: GuessTree, count: int) -> None:
-        state, ask = self._state(tree), tree.ask
+    def _enter(self, ask: Ask, count: int) -> None:
+        state = self._states[ask.seq_id]
         before = max(state.done, state.first)
         self._entered(state, count)
         for block in range(before // BLOCK_SIZE, state.done // BLOCK_SIZE):
@@ -175,12 +214,12 @@ class CachedDrafter(TreeDrafter, Generic[State]):
             tree.look_into(node, hidden[i], tokens[i], estimates[i])
 
     def _room(self, tree: GuessTree) -> int:
-        slots = len(tree.ask.blocks) * BLOCK_SIZE - self._state(tree).done - len(tree.inside)
+        slots = len(tree.ask.blocks) * BLOCK_SIZE - self._states[tree.ask.seq_id].done - len(tree.inside)
         return min(self.beam, slots)
 
     def _guessed(self, tree: GuessTree, nodes: Sequence[int]) -> Rows:
         """All nodes looked into, again: they are few, and a row's ancestors must be in its own pass."""
-        state = self._state(tree)
+        state = self._states[tree.ask.seq_id]
         index = {node: row for row, node in enumerate(nodes)}
         ancestors: list[int] = []
         for row, node in enumerate(nodes):

@@ -65,10 +65,11 @@ class DraftModel(CachedDrafter[_State]):
 
     def _ready(self, ask: Ask) -> _State:
         state = self._states.setdefault(ask.seq_id, _State(0, 0))
-        if not state.known:
-            state.known = True
-            while state.done + BLOCK_SIZE < len(ask.tokens) and self._holds(ask, state, state.done // BLOCK_SIZE):
-                state.done += BLOCK_SIZE
+        # Another sequence may have entered more of a shared prefix since the last call.
+        while (end := (state.done // BLOCK_SIZE + 1) * BLOCK_SIZE) < len(ask.tokens):
+            if not self._holds(ask, state, state.done // BLOCK_SIZE):
+                break
+            state.done = end
         state.done = min(state.done, len(ask.tokens) - 1)  # the pending token's row tells what follows it
         return state
 
@@ -77,5 +78,4 @@ class DraftModel(CachedDrafter[_State]):
             state = self._states.setdefault(verdict.seq_id, _State(0, 0))
             if verdict.start != state.next:  # it was preempted, and has other blocks now
                 state.done = 0
-                state.known = False
             state.next = verdict.start + len(verdict.path)

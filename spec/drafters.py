@@ -60,8 +60,12 @@ class Drafters:
                     waiting.append((proposer.cost_ms([asks[i] for i in mine]), proposer, mine))
         waiting.sort(key=lambda entry: entry[0])
         for place, (cost_ms, proposer, mine) in enumerate(waiting):
-            if cost_ms > 0 and not pays(proposer.name, cost_ms, mine, guesses):
-                continue
+            if cost_ms > 0:
+                if len(mine) > 1:  # those it does nothing for bring nothing either
+                    with self._spared(proposer):
+                        mine = [i for i in mine if proposer.cost_ms([asks[i]]) > 0]
+                if not pays(proposer.name, cost_ms, mine, guesses):
+                    continue
             with self._spared(proposer):
                 for i, proposal in zip(mine, proposer.propose([asks[i] for i in mine]), strict=True):
                     proposals[i].append(proposal)

@@ -21,9 +21,13 @@ _WINDOW = 128  # positions it looks back on: nearly all that helps a guess is ne
 
 @dataclass(slots=True)
 class _State(CacheState):
-    """`waiting` holds the hidden states of the entries from `done` on."""
+    """`waiting` holds the hidden states of the entries from `done` on.
+
+    known: whether valid entries of a shared prefix have been looked for.
+    """
 
     waiting: list[Floats] = field(default_factory=list)
+    known: bool = False
 
     @property
     def arrived(self) -> int:

@@ -19,13 +19,15 @@ _TRIAL_SHARE = 0.01  # of all time goes into trying a drafter that did not pay
 
 class Gain:
     """Tokens gained per sequence and step, net of the rows they cost: by drafter, by how much is expected without it,
-    and by sequence. A drafter that does not pay is tried now and then, in a hundredth of the time, so it can recover.
+    and by sequence. A drafter that does not pay is tried now and then, in a hundredth of the time, so it can recover. A
+    trial lasts until it has an answer: a drafter may have to catch up with a sequence first.
     """
 
     def __init__(self) -> None:
         self._shared: dict[tuple[str, int], Ratio] = {}
         self._own: dict[str, dict[str, Ratio]] = {}
         self._saved_ms: dict[str, float] = {}
+        self._trials: dict[str, set[str]] = {}  # by drafter, the sequences it is tried with
 
     def expected(self, drafter: str, seq_id: str, without: float) -> float:
         """without: guesses of this sequence that are expected to be accepted if the drafter is not asked."""
@@ -34,6 +36,8 @@ class Gain:
         return _HOPED * (shared.value if shared else 1.0) * (own.value if own else 1.0)
 
     def observe(self, drafter: str, seq_id: str, without: float, gained: float) -> None:
+        """The drafter was asked and has caught up with the sequence."""
+        self._trials.pop(drafter, None)
         shared = self._shared.setdefault((drafter, _bin(without)), Ratio(*_SHARED))
         own = self._own.setdefault(seq_id, {}).setdefault(drafter, Ratio(*_OWN))
         own.add(gained, _HOPED * shared.value)
@@ -51,7 +55,10 @@ class Gain:
         if gain > rate * cost_ms:
             return True
         saved = self._saved_ms.get(drafter, 0.0) + _TRIAL_SHARE * step_ms
-        tried = saved >= cost_ms
+        asking = {seq_id for seq_id, _ in sequences}
+        tried = saved >= cost_ms or not asking.isdisjoint(self._trials.get(drafter, ()))
+        if tried:
+            self._trials[drafter] = asking
         self._saved_ms[drafter] = saved - cost_ms if tried else saved
         return tried
 

@@ -19,7 +19,7 @@ from paceline.kernels.rank import Vocabulary
 
 from .guess_tree import Floats, GuessTree
 from .proposer import Ask, Verdict
-from .tree_drafter import Start, TreeDrafter
+from .tree_drafter import TreeDrafter
 
 MEDUSA, HYDRA = "PacelineMedusa", "PacelineHydra"  # what our own configs call them
 FORM = "q8"  # what weights are packed in
@@ -144,13 +144,13 @@ class HiddenDrafter(TreeDrafter):
     def _enter(self, nodes: Sequence[tuple[GuessTree, int]], above: Sequence[Floats], ids: Sequence[int]) -> None:
         """Look into nodes, all pending tokens or none. above: of each what its pass reads; ids: their tokens."""
 
-    def _start(self, asks: Sequence[Ask]) -> Start:
+    def _start(self, asks: Sequence[Ask]) -> dict[int, GuessTree]:
         ready = self._hidden.ready(asks)
         trees = {i: GuessTree(asks[i]) for i in ready}
         if ready:
             roots = [(tree, 0) for tree in trees.values()]
             self._enter(roots, list(ready.values()), [asks[i].tokens[-1] for i in ready])
-        return Start(trees)
+        return trees
 
     def observe(self, verdicts: Sequence[Verdict]) -> None:
         self._hidden.observe(verdicts)

@@ -22,13 +22,15 @@ class Guesses:
     """A trie of guesses below the pending token, parents before children; no two siblings carry the same token.
 
     tokens, parents, depths, votes: [m]; parents[i] is -1 right below the pending token, whose depth is 0. votes[i]
-    holds one vote of each drafter that proposed guess i, in the order the proposals were given.
+    holds one vote of each drafter that proposed guess i, in the order the proposals were given. catching_up: drafters
+    that could not guess yet.
     """
 
     tokens: tuple[int, ...] = ()
     parents: tuple[int, ...] = ()
     depths: tuple[int, ...] = ()
     votes: tuple[tuple[Vote, ...], ...] = ()
+    catching_up: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -44,7 +46,10 @@ def merge(proposals: Iterable[Proposal]) -> Guesses:
     depths: list[int] = []
     votes: list[tuple[Vote, ...]] = []
     known: dict[tuple[int, int], int] = {}  # (parent, token) -> node
-    for source, words, above, probabilities in proposals:
+    waiting: tuple[str, ...] = ()
+    for source, words, above, probabilities, catching_up in proposals:
+        if catching_up:
+            waiting += (source,)
         nodes: list[int] = []
         ranks: dict[int, int] = {}
         for token, parent, estimate in zip(words, above, probabilities, strict=True):
@@ -64,4 +69,6 @@ def merge(proposals: Iterable[Proposal]) -> Guesses:
                 votes[node] += (Vote(source, rank, estimate),)
                 ranks[parent] = rank + 1
             nodes.append(node)
-    return Guesses(tuple(tokens), tuple(parents), tuple(depths), tuple(votes)) if tokens else NO_GUESSES
+    if not tokens and not waiting:
+        return NO_GUESSES
+    return Guesses(tuple(tokens), tuple(parents), tuple(depths), tuple(votes), waiting)

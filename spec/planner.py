@@ -85,7 +85,7 @@ class Planner:
         anyway, the roots included.
         """
         plan = self._plan(asks, guesses, known)
-        self._learn_gain(asks, plan)
+        self._learn_gain(asks, guesses, plan)
         sequences = [(asks[i].seq_id, plan.expected[i]) for i in asking]
         pays = self._gain.pays(drafter, cost_ms, sequences, plan.rate, plan.ms)
         if pays:
@@ -95,7 +95,7 @@ class Planner:
     def drafts(self, asks: Sequence[Ask], guesses: Sequence[Guesses], known: Work) -> list[Draft]:
         """Trees that maximise (sequences + accepted guesses) / ms. known: what the step computes anyway."""
         plan = self._plan(asks, guesses, known)
-        self._learn_gain(asks, plan)
+        self._learn_gain(asks, guesses, plan)
         return [
             _draft(ask, mine, picks, _reason(ask, mine, picks))
             for ask, mine, picks in zip(asks, guesses, plan.picks, strict=True)
@@ -149,13 +149,20 @@ class Planner:
             plan.expected[sequence] -= negative
         return rows + best
 
-    def _learn_gain(self, asks: Sequence[Ask], after: _Plan) -> None:
-        """What the drafter asked last added, in tokens, less what its rows could have made at the rate without it."""
+    def _learn_gain(self, asks: Sequence[Ask], guesses: Sequence[Guesses], after: _Plan) -> None:
+        """What the drafter asked last added, in tokens, less what its rows could have made at the rate without it.
+
+        A sequence it still catches up with says nothing about its guesses.
+        """
         asked, self._asked = self._asked, None
         if asked is None or len(asked.before.expected) != len(asks):  # of a step that broke
             return
         before = asked.before
-        more = {i: max(after.expected[i] - before.expected[i], 0.0) for i in asked.asking}
+        more = {
+            i: max(after.expected[i] - before.expected[i], 0.0)
+            for i in asked.asking
+            if asked.drafter not in guesses[i].catching_up
+        }
         net = after.tokens - before.rate * after.ms
         share = max(net, 0.0) / sum(more.values()) if any(more.values()) else 0.0
         for i, gained in more.items():

@@ -37,12 +37,14 @@ class Proposal(NamedTuple):
 
     tokens, parents, probabilities: [m]; parents[i] is a guess before i, or -1 for the pending token.
     probabilities[i] estimates how often guess i is right given that its parent is. `source` names the drafter.
+    catching_up: it is empty because the drafter needs more steps to read the text so far.
     """
 
     source: str
     tokens: tuple[int, ...] = ()
     parents: tuple[int, ...] = ()
     probabilities: tuple[float, ...] = ()
+    catching_up: bool = False
 
 
 class Verdict(NamedTuple):
@@ -67,7 +69,9 @@ class Proposer(Protocol):
     needs_hidden: bool  # whether it drafts from the model's hidden states
 
     def cost_ms(self, asks: Sequence[Ask]) -> float:
-        """Milliseconds `propose` takes for these, as measured lately; 0 for a drafter that is always worth asking."""
+        """Milliseconds `propose` takes for these, as measured lately, with what it has to catch up with first spread
+        over the steps that gain by it; 0 for a drafter that is always worth asking, or has nothing to do for them.
+        """
         ...
 
     def propose(self, asks: Sequence[Ask]) -> list[Proposal]:

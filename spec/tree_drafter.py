@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ _FORGOTTEN = 0.999  # per pass that was not worth its time
 # 5 gave 1.17 times plain speed on Spec-Bench prompts, 2 gave 1.14.
 _MARGIN = 5.0
 _SIBLINGS = 4  # guesses kept below a node
+_UNMEASURED = 0.5  # of a plain step, that a call is taken to last before one was measured: hardly any lasts longer
 
 
 def smoothed(before: float | None, ms: float) -> float:
@@ -52,15 +53,6 @@ class DraftTime:
         self._ms[asks] = smoothed(self._ms.get(asks), ms)
 
 
-class Start(NamedTuple):
-    """trees: those whose pending token was looked into, by the ask's index. usual: whether it took no longer than it
-    does in an ordinary step, so that the time of this call tells what the next one takes.
-    """
-
-    trees: dict[int, GuessTree]
-    usual: bool = True
-
-
 class TreeDrafter(ABC):
     """Looks into the pending tokens, then again and again into the likeliest guesses of all sequences in one pass, as
     long as another pass promises more than it takes.
@@ -79,8 +71,8 @@ class TreeDrafter(ABC):
         self._pass_ms: float | None = None
 
     @abstractmethod
-    def _start(self, asks: Sequence[Ask]) -> Start:
-        """Look into the pending token of every sequence that can be drafted for."""
+    def _start(self, asks: Sequence[Ask]) -> dict[int, GuessTree]:
+        """Look into the pending token of every sequence that can be drafted for; their trees by the ask's index."""
 
     @abstractmethod
     def _look(self, chosen: Sequence[tuple[GuessTree, list[int]]]) -> None:
@@ -93,19 +85,19 @@ class TreeDrafter(ABC):
     def forget(self, seq_id: str) -> None: ...
 
     def cost_ms(self, asks: Sequence[Ask]) -> float:
-        return self._time.expected(len(asks))
+        return self._time.expected(len(asks)) or _UNMEASURED * self._token_ms()
 
     def propose(self, asks: Sequence[Ask]) -> list[Proposal]:
         begin = time.perf_counter()
-        start = self._start(asks)
+        trees = self._start(asks)
         for _ in range(1, self.deepest):
-            if not self._grow(list(start.trees.values())):
+            if not self._grow(list(trees.values())):
                 break
         proposals = [Proposal(self.name)] * len(asks)
-        for i, tree in start.trees.items():
+        for i, tree in trees.items():
             proposals[i] = tree.proposal(self.name)
-        if start.usual and start.trees:
-            self._time.observe(len(asks), (time.perf_counter() - begin) * 1e3)
+        if trees:
+            self._time.observe(len(trees), (time.perf_counter() - begin) * 1e3)
         return proposals
 
     def _grow(self, trees: Sequence[GuessTree]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from paceline.kernels.paging import BLOCK_SIZE
 from paceline.spec.cached_drafter import CachedDrafter, CacheState
 from paceline.spec.draft_model import DraftModel
 from paceline.spec.eagle_drafter import EagleDrafter
-from paceline.spec.proposer import Ask, Verdict
+from paceline.spec.proposer import Ask, Proposal, Verdict
 
 Make = Callable[[], tuple[CachedDrafter[Any], LineModel]]
 
@@ -92,6 +93,13 @@ class Text:
         self.commit(drafter, accepted + 1, new)
 
 
+def caught_up(drafter: CachedDrafter[Any], text: Text) -> Proposal:
+    """What it guesses, asked as often as catching up takes."""
+    while (proposal := drafter.propose([text.ask()])[0]).catching_up:
+        assert proposal.tokens == ()
+    return proposal
+
+
 def prompt_of(length: int, seed: int = 1) -> list[int]:
     pick = random.Random(seed)
     return [pick.randrange(50) for _ in range(length)]
@@ -111,9 +119,11 @@ def test_first_choices_are_right_whatever_was_accepted_before(make: Make, temper
     for step in range(40):
         asked = texts if step % 7 else []  # in some steps nobody asks
         for text, proposal in zip(asked, drafter.propose([text.ask() for text in asked]), strict=True):
-            lengths.append(text.right(proposal))
+            if not proposal.catching_up:
+                lengths.append(text.right(proposal))
         for text in texts:
             text.go_on(drafter, pick.randrange(4), pick.choice([None, pick.randrange(50)]))
+    assert len(lengths) > 90
     assert min(lengths) >= 1
     assert sum(lengths) / len(lengths) > 2
 
@@ -124,15 +134,15 @@ def test_a_preempted_sequence_starts_again_in_other_blocks(make: Make) -> None:
     pool = list(range(100))
     text = Text("s", prompt_of(40), pool)
     text.prefill(drafter)
-    text.right(drafter.propose([text.ask()])[0])
+    text.right(caught_up(drafter, text))
     text.go_on(drafter, 2)
     other = Text("t", prompt_of(60, 3), text.blocks[:])  # takes its blocks
     text.blocks, text.computed = [], 0
     other._pool += pool[:20]
     other.prefill(drafter)
-    assert other.right(drafter.propose([other.ask()])[0]) >= 1
+    assert other.right(caught_up(drafter, other)) >= 1
     text.prefill(drafter)
-    assert text.right(drafter.propose([text.ask()])[0]) >= 1
+    assert text.right(caught_up(drafter, text)) >= 1
 
 
 @both
@@ -142,36 +152,94 @@ def test_a_shared_prefix_serves_the_next_sequence(make: Make) -> None:
     pool = list(range(100))
     first = Text("a", prompt, pool)
     first.prefill(drafter)
-    first.right(drafter.propose([first.ask()])[0])
+    first.right(caught_up(drafter, first))
     drafter.forget("a")
     second = Text("b", [*prompt[:66], 1, 2, 3], pool)
     second.blocks, second.computed = first.blocks[:4], 64
     second.prefill(drafter)
     model.rows = 0
-    drafter._token_ms = lambda: 0.0
-    assert second.right(drafter.propose([second.ask()])[0]) == 1
+    drafter.deepest = 1
+    assert second.right(caught_up(drafter, second)) == 1
     assert model.rows == len(second.tokens) - drafter.behind - 64
     # Blocks that others wrote to since hold it no more.
     third = Text("c", prompt_of(90, 8), first.blocks[3:4] + first.blocks[:3])
     third._pool += pool[:20]
     third.prefill(drafter)
-    drafter.propose([third.ask()])
+    caught_up(drafter, third)
     fourth = Text("d", [*prompt[:66], 1, 2, 3], pool)
     fourth.blocks, fourth.computed = first.blocks[:4], 64
     fourth.prefill(drafter)
-    assert fourth.right(drafter.propose([fourth.ask()])[0]) == 1
+    assert fourth.right(caught_up(drafter, fourth)) == 1
+
+
+class Clock:
+    """Runs only while the drafter's model does: a row takes 0.1 ms. A plain step takes 10 ms."""
+
+    TOKEN_MS, ROW_MS = 10.0, 0.1
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, drafter: CachedDrafter[Any], model: LineModel) -> None:
+        for module in ("cached_drafter", "tree_drafter"):
+            monkeypatch.setattr(f"paceline.spec.{module}.time", SimpleNamespace(perf_counter=lambda: self.ms / 1e3))
+        self.ms = 0.0
+        self._inner = model.forward
+        model.forward = self._forward  # type: ignore[method-assign]
+        drafter._token_ms = lambda: self.TOKEN_MS
+        drafter.deepest = 1
+
+    def _forward(self, batch: Any, cache: Any) -> Any:
+        self.ms += self.ROW_MS * len(batch.ids)
+        return self._inner(batch, cache)
 
 
 @both
-def test_a_long_prompt_is_entered_in_several_passes(make: Make) -> None:
-    drafter, _ = make()
-    text = Text("s", prompt_of(1300), list(range(200)))
+def test_a_long_prompt_delays_a_stream_beside_it_by_a_plain_step_at_most(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drafter, model = make()
+    clock = Clock(monkeypatch, drafter, model)
+    pool = list(range(400))
+    beside, long = Text("a", prompt_of(20), pool), Text("b", prompt_of(1300, 2), pool)
+    beside.prefill(drafter)
+    assert beside.right(caught_up(drafter, beside)) == 1
+    beside.go_on(drafter, 0)
+    long.prefill(drafter, 512)
+    delays = []
+    for _ in range(80):
+        start = clock.ms
+        proposals = drafter.propose([beside.ask(), long.ask()])
+        delays.append(clock.ms - start)
+        assert beside.right(proposals[0]) == 1
+        if proposals[1].tokens:
+            break
+        beside.go_on(drafter, 0)
+        long.go_on(drafter, 0)
+    assert long.right(proposals[1]) == 1
+    assert max(delays) < 1.2 * clock.TOKEN_MS
+    entered = model.rows - 20
+    assert sum(delay > 2.0 for delay in delays) < 3 + entered / 80, "a pass of catching up is no short one"
+
+
+@both
+def test_what_is_due_is_priced_as_an_investment(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At 0.1 ms a row: a long prompt is left alone until the reply is long enough to go on for as long as pays."""
+    drafter, model = make()
+    clock = Clock(monkeypatch, drafter, model)
+    text = Text("s", prompt_of(1300), list(range(400)))
     text.prefill(drafter, 512)
-    assert text.right(drafter.propose([text.ask()])[0]) >= 1
-    assert drafter.cost_ms([text.ask()]) == 0.0, "no ordinary step takes as long"
-    text.go_on(drafter, 1)
-    assert text.right(drafter.propose([text.ask()])[0]) >= 1
-    assert drafter.cost_ms([text.ask()]) > 0.0
+    assert drafter.cost_ms([text.ask()]) == clock.TOKEN_MS / 2, "not measured yet, and not free"
+    assert drafter.propose([text.ask()])[0].catching_up
+    assert clock.ms == pytest.approx(3.2), "a short pass tells what a row takes"
+    while (cost := drafter.cost_ms([text.ask()])) == 0.0:
+        assert drafter.propose([text.ask()])[0].catching_up
+        assert model.rows == 32
+        text.go_on(drafter, 0)
+    replied = len(text.tokens) - text.prompt_length
+    due = drafter._due(text.ask())
+    assert due * clock.ROW_MS / replied <= clock.TOKEN_MS / 2 < due * clock.ROW_MS / (replied - 1)
+    assert cost == pytest.approx(clock.TOKEN_MS / 2 + due * clock.ROW_MS / replied)
+    assert text.right(caught_up(drafter, text)) == 1
+    text.go_on(drafter, 0)
+    assert 0 < drafter.cost_ms([text.ask()]) <= 8 * clock.ROW_MS, "what an ordinary call takes"
 
 
 @both

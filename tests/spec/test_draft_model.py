@@ -84,14 +84,17 @@ def test_a_shared_prefix_is_not_computed_again(checkpoint: RandomCheckpoint) -> 
         counted.append(CountedModel(model))
         return counted[0]
 
-    engine = tiny_engine(checkpoint, [Watched(draft_model(checkpoint, {}, count))])
+    drafter = draft_model(checkpoint, {}, count)
+    drafter.deepest = 1  # every row is an entry
+    engine = tiny_engine(checkpoint, [Watched(drafter)])
     prompt = [3, 14, 15, 92, 65] * 14
     rows = []
     for name in ("first", "second"):
         counted[0].rows = 0
         run(engine, [make_request(name, prompt, max_tokens=8)])
         rows.append(counted[0].rows)
-    assert rows[0] - rows[1] == 64  # four full blocks of the prompt
+    assert rows[0] > 70
+    assert rows[1] < 70 - 64 + 8  # four full blocks of the prompt are there, a reply of 8 tokens is not
 
 
 def test_a_prompt_longer_than_a_pass(checkpoint: RandomCheckpoint) -> None:

@@ -90,6 +90,17 @@ def test_those_that_cost_time_come_last_the_cheapest_first_and_only_if_they_pay(
     assert dear.calls == []
 
 
+def test_a_drafter_is_asked_for_those_it_works_for() -> None:
+    class Picky(Recorder):
+        def cost_ms(self, asks: Sequence[Ask]) -> float:
+            return 2.0 * sum(ask.seq_id != "s1" for ask in asks)
+
+    picky, purse = Picky("picky", 100), Purse()
+    guesses = Drafters([picky]).propose(asks(3), [AUTO] * 3, purse)
+    assert [each.tokens for each in guesses] == [(100,), (), (102,)]
+    assert purse.asked == [("picky", 4.0, [0, 2], [0, 0, 0])]
+
+
 def test_all_drafters_hear_of_verdicts_and_ends() -> None:
     """A request may name any of them at any time, so each keeps itself up to date."""
     first, second = Recorder("first", 100), Recorder("second", 200)

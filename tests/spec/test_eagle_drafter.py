@@ -17,7 +17,9 @@ def verdict(start: int, count: int) -> Verdict:
 
 
 def drafter_of(model: LineModel) -> EagleDrafter:
-    return EagleDrafter(model, None, load(), index=1, token_ms=lambda: 0.0)  # type: ignore[arg-type]
+    drafter = EagleDrafter(model, None, load(), index=1, token_ms=lambda: 1e9)  # type: ignore[arg-type]
+    drafter.deepest = 1
+    return drafter
 
 
 def ask(length: int) -> Ask:
@@ -29,6 +31,7 @@ def test_of_a_long_prompt_only_the_window_is_entered() -> None:
     drafter = drafter_of(model)
     for start in range(0, 1000, 250):
         drafter.observe([verdict(start, 250)])
+    drafter.propose([ask(1001)])
     assert len(drafter.propose([ask(1001)])[0].tokens) == 4
     assert model.rows == 120, "whole blocks of the last 128"
     drafter.observe([verdict(1000, 3)])

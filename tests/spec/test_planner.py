@@ -298,3 +298,15 @@ def test_one_that_finds_what_is_known_already_is_not_worth_its_time() -> None:
         planner.observe(draft, (0, 1, 9))
         asked += pays and step > 30
     assert asked < 12
+
+
+def test_steps_of_catching_up_teach_nothing_about_guesses() -> None:
+    """It gives no guess for fifty steps; asked for a price that a token pays, it is asked on if it is catching up."""
+    for catching_up in (True, False):
+        planner, ask = Planner(StepCost({1: 1.0, 101: 6.0})), [Ask("s", [1], 1, 15)]
+        asked = 0
+        for _ in range(50):
+            pays = planner.pays("dear", 0.5, [0], ask, [NO_GUESSES], Work(1))
+            planner.drafts(ask, [merge([Proposal("dear", catching_up=catching_up)] if pays else [])], Work(1))
+            asked += pays
+        assert (asked == 50) == catching_up

@@ -41,7 +41,7 @@ class LineModel:
         self._slots: dict[int, tuple[int, int]] = {}
         self.rows = 0
 
-    def forward(self, batch: Batch, cache: Any) -> tuple[NDArray[np.float32], torch.Tensor]:
+    def forward(self, batch: Batch, cache: Any) -> tuple[torch.Tensor, torch.Tensor]:
         self.rows += len(batch.ids)
         layout = batch.layout
         lines: list[tuple[int, ...]] = []
@@ -61,5 +61,5 @@ class LineModel:
         if self._behind:
             assert batch.features is not None
             assert batch.features[:, 0].tolist() == batch.positions.tolist()
-        logits = np.stack([logits_after(lines[row]) for row in batch.sampled])
+        logits = torch.from_numpy(np.stack([logits_after(lines[row]) for row in batch.sampled]))
         return logits, torch.from_numpy((batch.positions[batch.sampled] + 1)[:, None].astype(np.float32))

@@ -147,7 +147,7 @@ def test_training_sees_what_the_drafter_sees(target: Target, student: EagleStude
     run.model.forward = forward  # type: ignore[assignment, method-assign]
     drafter = EagleDrafter(run.model, run.cache, run.ops, index=0, token_ms=lambda: 1e9)
     features = run.features(hidden)
-    for first, end in ((0, 9), (9, 10), (10, 17)):
+    for first, end in ((0, 8), (8, 9), (9, 17)):
         tokens = known[: end + 1]  # the last one is pending
         verdict = Verdict("s", tuple(range(end - first)), start=first, features=(features[first:end],))
         drafter.observe([verdict])
