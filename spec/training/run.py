@@ -23,7 +23,7 @@ from .files import REPORT, WORK, run_folder, write_atomically
 from .heads import HeadsStudent
 from .lesson import Lesson
 from .recurrent_student import RecurrentStudent
-from .states import hidden_states
+from .states import hidden_states, stored
 from .student import Student
 from .target import Target, Teacher, TrainingError, Writer
 from .trainer import Schedule, Trainer
@@ -218,7 +218,7 @@ def measure(
     """What a drafter that is already trained is worth on these texts."""
     states = []
     for number, text in enumerate(texts, 1):
-        states.append(teacher.hidden(text.tokens).astype(np.float16))
+        states.append(stored(teacher.hidden(text.tokens)))
         report(number, len(texts))
     device = best_device()
     student.module.to(device)

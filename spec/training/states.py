@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from .dialogues import Dialogue
 from .files import write_atomically
-from .target import Teacher, TrainingError
+from .target import Floats, Teacher, TrainingError
 
 _EVERY = 32_768  # rows between two marks of what is complete: some ten seconds of work
 _MOST = 65504.0  # of a float16
@@ -56,7 +56,7 @@ def hidden_states(
         for text in texts:
             end = at + len(text.tokens)
             if at >= done:
-                states[at:end] = np.clip(teacher.hidden(text.tokens), -_MOST, _MOST)
+                states[at:end] = stored(teacher.hidden(text.tokens))
                 if end - marked >= _EVERY or end == rows:
                     states.flush()
                     write_atomically(_marker_path(path), _to_json(marker, end))
@@ -65,6 +65,11 @@ def hidden_states(
             at = end
         del states
     return np.memmap(path, np.float16, "r", shape=shape)
+
+
+def stored(states: Floats) -> NDArray[np.float16]:
+    """States as they are kept, of the same shape: what a float16 cannot hold is its largest value."""
+    return np.clip(states, -_MOST, _MOST).astype(np.float16)
 
 
 def _done(path: Path, expected: Marker, size: int) -> int:

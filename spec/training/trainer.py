@@ -105,7 +105,10 @@ class Trainer:
         return figures_of(self._lesson.ranks(self._student, map(self._batches.load, groups), self._schedule.exam))
 
     def run(self, report: Report) -> Figures:
-        """To the end, from where the checkpoint is if there is one. Raises TrainingError for a damaged one."""
+        """To the end, from where the checkpoint is if there is one.
+
+        Raises TrainingError for a damaged one, and for a loss that is not finite: the checkpoint stays as it was.
+        """
         self._resume()
         course, schedule = self._course, self._schedule
         groups = self._groups(0)
@@ -158,12 +161,18 @@ class Trainer:
             part["lr"] = rate
         lessons = 1 if done < self._schedule.alone else self._schedule.lessons
         loss = self._lesson.loss(self._student, self._batches.load(group), lessons)
+        value = loss.item()
         self._optimizer.zero_grad()
         if loss.requires_grad:  # not where a batch has nothing the model said
             loss.backward()  # type: ignore[no-untyped-call]
-            torch.nn.utils.clip_grad_norm_(self._student.module.parameters(), _CLIP)
+            norm = torch.nn.utils.clip_grad_norm_(self._student.module.parameters(), _CLIP)
+            if not (math.isfinite(value) and norm.isfinite()):  # a step would spoil all weights
+                raise TrainingError(
+                    f"Training broke at step {course.step + 1}, where the loss or its gradient is not a finite number; "
+                    "start again in another --out, from an earlier --start or with other text (--seed, --text)."
+                )
             self._optimizer.step()
-        course.losses = [*course.losses, loss.item()][-_RECENT:]
+        course.losses = [*course.losses, value][-_RECENT:]
         course.step += 1
 
     def _save(self) -> None:

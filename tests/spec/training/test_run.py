@@ -10,14 +10,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import Tensor
 from training import FRAME, Quiet, ScriptedTeacher, ScriptedWriter, random_target
 
 from paceline.engine.drafter_file import DrafterFile
 from paceline.spec.training import files, run, states, trainer
-from paceline.spec.training.dialogues import Recipe
+from paceline.spec.training.dialogues import Dialogue, Recipe
 from paceline.spec.training.export import load_weights
+from paceline.spec.training.lesson import Lesson
+from paceline.spec.training.recurrent_student import RecurrentStudent
 from paceline.spec.training.run import HEADS, Kind, Plan, make_student, measure, taps_of, train
-from paceline.spec.training.target import TrainingError
+from paceline.spec.training.student import Examples
+from paceline.spec.training.target import Floats, TrainingError
 
 TARGET = random_target()
 PLAN = Plan(
@@ -207,3 +212,39 @@ def test_what_was_trained_is_read_again_and_measures_the_same(tmp_path: Path, ki
     depth = len(report["figures"]["by_depth_and_rank"])
     figures = measure(student, TARGET, vocabulary, texts, ScriptedTeacher(TARGET, taps), depth, lambda done, of: None)
     assert figures.chain == pytest.approx(report["figures"]["chain"], abs=0.35)
+
+
+def test_states_too_large_for_a_float16_can_be_measured() -> None:
+    class Loud(ScriptedTeacher):
+        def hidden(self, tokens: Sequence[int]) -> Floats:
+            return super().hidden(tokens) * np.float32(1e6)
+
+    taps, texts = taps_of("recurrent", TARGET.layers), [Dialogue(tuple(range(9)), ((0, 9),))]
+    seen: list[bool] = []
+
+    class Student(RecurrentStudent):
+        def guesses(self, examples: Examples, depth: int) -> Iterator[Tensor]:
+            seen.append(bool(examples.hidden.isfinite().all()))
+            return super().guesses(examples, depth)
+
+    measure(Student(TARGET), TARGET, np.arange(24), texts, Loud(TARGET, taps), 2, lambda done, of: None)
+    assert seen == [True]
+
+
+def test_a_loss_that_is_not_finite_ends_the_run_before_anything_is_spoilt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trainer, "_SAVE_EVERY_S", 0.0)
+    real, steps = Lesson.loss, 0
+
+    def breaks(*arguments: Any) -> Tensor:
+        nonlocal steps
+        steps += 1
+        return real(*arguments) * (float("nan") if steps == 4 else 1.0)
+
+    monkeypatch.setattr(Lesson, "loss", breaks)
+    with pytest.raises(TrainingError, match="broke at step 4, where the loss"):
+        one_run(tmp_path / "run")
+    state = torch.load(tmp_path / "run" / "work" / "checkpoint.pt", weights_only=True)
+    assert state["step"] == 3
+    assert all(values.isfinite().all() for values in state["module"].values())
