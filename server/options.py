@@ -1,4 +1,7 @@
-"""The options of the commands: each has one name, one help sentence and one environment variable, `PACELINE_<NAME>`."""
+"""The options of the commands: each has one name, one help sentence and one environment variable, `PACELINE_<NAME>`.
+
+Options that share a name and mean different things have variables of their own, which say whose they are.
+"""
 
 import re
 from pathlib import Path
@@ -155,10 +158,19 @@ DraftVocab = Annotated[int, _option("vocab", "How many of the model's tokens can
 DraftLayers = Annotated[int, _option("layers", "How many of the model's layers the draft model starts from.", min=1)]
 Epochs = Annotated[float, _option("epochs", "How often all text is learned.", min=0.0)]
 Minutes = Annotated[float, _option("minutes", "Most minutes of training, writing not counted; 0: no limit.", min=0.0)]
-TrainSeed = Annotated[int, _option("seed", "The same seed gives the same texts and the same order.", min=0)]
+TrainSeed = Annotated[
+    int,
+    _option("seed", "The same seed gives the same texts and the same order.", variable="PACELINE_TRAIN_SEED", min=0),
+]
 SeedPrompts = Annotated[
     Path | None,
-    _option("prompts", "Prompts that the model shall answer first, one a line.", exists=True, dir_okay=False),
+    _option(
+        "prompts",
+        "Prompts that the model shall answer first, one a line.",
+        variable="PACELINE_TRAIN_PROMPTS",
+        exists=True,
+        dir_okay=False,
+    ),
 ]
 LoggedText = Annotated[
     Path | None,
