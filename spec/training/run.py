@@ -168,6 +168,8 @@ def _learn(
     student.module.to(device)
     lesson = Lesson(target, vocabulary, device)
     depth = EXAM_DEPTH if plan.kind in _LESSONS else HEADS
+    lessons = _LESSONS.get(plan.kind, depth)
+    alone = _ALONE if plan.kind in _LESSONS and lessons > 1 else 0.0
     trainer = Trainer(
         student,
         lesson,
@@ -178,9 +180,9 @@ def _learn(
             epochs=plan.epochs,
             minutes=plan.minutes,
             seed=plan.seed,
-            lessons=_LESSONS.get(plan.kind, depth),
+            lessons=lessons,
             exam=depth,
-            alone=_ALONE if plan.kind in _LESSONS else 0.0,
+            alone=alone,
         ),
         checkpoint=work / "checkpoint.pt",
     )
@@ -200,6 +202,8 @@ def _learn(
         "guessable_tokens": len(vocabulary),
         "share_of_answers_guessable": round(share, 5),
         "taps": list(taps),
+        "lessons": lessons,
+        "alone": alone,
         "steps": trainer.steps,
         "history": trainer.history,
         "work": WORK,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -141,6 +142,15 @@ def test_an_interrupted_run_goes_on_and_ends_the_same(
     code, _, err = run(capsys, [*line(model, cut, cache, "medusa"), "--seed", "7"])
     assert code == 1
     assert "--seed 0 instead of 7" in err
+
+    quantised = write_gguf(model, tmp_path / "tiny.gguf", "Q4_0")
+    code, _, err = run(capsys, line(quantised, cut, cache, "medusa"))
+    assert code == 1
+    assert re.search(r"other settings \(checksum of its weights \d+ instead of \d+\)", err)
+    settings = orjson.loads((cut / "run.json").read_bytes())
+    del settings["checksum of its weights"]  # a run that began before it was recorded
+    (cut / "run.json").write_bytes(orjson.dumps(settings))
+    assert run(capsys, line(model, cut, cache, "medusa"))[0] == 0
 
 
 def test_own_prompts_and_logged_conversations(

@@ -95,6 +95,8 @@ def test_a_toy_language_is_learned(tmp_path: Path, kind: Kind) -> None:
         assert report["figures"]["by_depth_and_rank"][0][0] > 0.5
     assert report["tokens"] >= PLAN.tokens
     assert report["model"] == "scripted"
+    expected = {"eagle": (3, 0.4), "recurrent": (3, 0.4), "draft": (1, 0.0)}.get(kind, (HEADS, 0.0))
+    assert (report["lessons"], report["alone"]) == expected
 
 
 def test_a_finished_run_only_shows_its_report(whole: Path) -> None:
