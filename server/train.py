@@ -170,6 +170,10 @@ def run_training(options: TrainOptions, path: Path, cache: Path) -> None:
             layers=config.num_layers,
             progress=progress,
         )
+    if "prompts" in report:
+        answered, asked = report["answered_prompts"], report["prompts"]
+        why = "." if answered == asked else "; the others are too long, got no answer, or go beyond --tokens."
+        output().print(f"{answered} of {asked} prompts were answered{why}")
     show(output(), report)
     output().print(
         f"The drafter lies in {options.out}: paceline serve {options.model} --speculator {options.out}. "

@@ -115,7 +115,7 @@ def train(
             except ValueError as error:
                 raise TrainingError(f"{done} is damaged; delete it, and the run ends again.") from error
             return finished
-        texts = _texts(plan, work, vocab_size, writer, progress)
+        texts, answered = _texts(plan, work, vocab_size, writer, progress)
         goal = target()
         taps = taps_of(plan.kind, layers)
         states = hidden_states(
@@ -126,25 +126,32 @@ def train(
             teacher,
             lambda rows, of: progress.report("reading", rows / of),
         )
-        report = {**about, **_learn(plan, folder, work, goal, taps, texts, states, progress)}
+        prompts = {"prompts": len(plan.prompts), "answered_prompts": answered} if plan.prompts else {}
+        report = {**about, **prompts, **_learn(plan, folder, work, goal, taps, texts, states, progress)}
         write_atomically(done, json.dumps(report, indent=1).encode())
         return report
 
 
-def _texts(plan: Plan, work: Path, vocab_size: int, writer: Callable[[], Writer], progress: Progress) -> list[Dialogue]:
-    texts = list(plan.texts)
+def _texts(
+    plan: Plan, work: Path, vocab_size: int, writer: Callable[[], Writer], progress: Progress
+) -> tuple[list[Dialogue], int]:
+    """What is learned from, and how many prompts are answered in it."""
+    texts, answered, given = list(plan.texts), 0, len(plan.prompts)
     wanted = plan.tokens - sum(len(text.tokens) for text in texts)
     if wanted > 0:
         file = DialogueFile(work / "dialogues.jsonl", vocab_size)
         written, total = file.first(wanted)
         if total < wanted:
             make = dialogues(plan.frame, plan.recipe, plan.openings, plan.seed, plan.prompts)
-            write_dialogues(file, make, writer(), wanted, lambda so_far, of: progress.report("writing", so_far / of))
+            write_dialogues(
+                file, make, writer(), wanted, lambda so_far, of: progress.report("writing", so_far / of), given
+            )
             written, _ = file.first(wanted)
-        texts += written
+        texts += written.values()
+        answered = sum(index < given for index in written)
     if len(texts) < 3:
         raise TrainingError(f"There are only {len(texts)} texts to learn from; ask for more with --tokens.")
-    return texts
+    return texts, answered
 
 
 def _learn(

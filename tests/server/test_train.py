@@ -62,12 +62,13 @@ def test_a_drafter_is_trained_measured_and_drafts(
     assert report["command"].startswith(f"paceline train {kind}")
 
     prompts = tmp_path / "prompts.txt"
-    prompts.write_text("hello\nand again\n")
+    prompts.write_text("hello\nand again\n" + "too long " * 300 + "\n")
     code, said, err = run(
         capsys, ["train", "eval", str(out), str(model), "--prompts", str(prompts), "--cache", str(cache)]
     )
     assert code == 0, err
     assert "rank 1" in said
+    assert "2 of 3 prompts were answered." in said
 
     config = EngineConfig(device="cpu", context_length=128, threads=1, speculator=str(out))
     plain, guessed = reply(model, cache, replace(config, speculator="none")), reply(model, cache, config)
@@ -157,14 +158,17 @@ def test_own_prompts_and_logged_conversations(
     capsys: pytest.CaptureFixture[str], model: Path, cache: Path, tmp_path: Path
 ) -> None:
     prompts, text = tmp_path / "p.jsonl", tmp_path / "t.jsonl"
-    prompts.write_text('{"prompt": "one two"}\n')
+    prompts.write_text('{"prompt": "one two"}\n' + "too long " * 300 + "\n")
     talk = {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "the thing and"}]}
     text.write_bytes(orjson.dumps(talk) + b"\n" + orjson.dumps({"text": "there and then " * 9}) + b"\n")
     arguments = line(model, tmp_path / "h", cache, "hydra", "--prompts", str(prompts), "--text", str(text))
-    code, _, err = run(capsys, arguments)
+    code, said, err = run(capsys, arguments)
     assert code == 0, err
-    first = orjson.loads((tmp_path / "h" / "work" / "dialogues.jsonl").read_bytes().splitlines()[0])
-    assert first["tokens"]
+    assert "1 of 2 prompts were answered" in said
+    written = (tmp_path / "h" / "work" / "dialogues.jsonl").read_bytes().splitlines()
+    tokens = {record["index"]: record["tokens"] for record in map(orjson.loads, written)}
+    assert tokens[0]
+    assert not tokens[1]
     text.write_text('{"words": 1}\n')
     code, _, err = run(capsys, arguments)
     assert code == 1

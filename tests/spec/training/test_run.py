@@ -210,7 +210,7 @@ def test_what_was_trained_is_read_again_and_measures_the_same(tmp_path: Path, ki
     taps = taps_of(kind, TARGET.layers)
     student = make_student(kind, TARGET, taps, layers=PLAN.layers)
     load_weights(student, file)
-    texts = run._texts(PLAN, tmp_path / "run" / "work", TARGET.vocab_size, ScriptedWriter, Quiet())
+    texts, _ = run._texts(PLAN, tmp_path / "run" / "work", TARGET.vocab_size, ScriptedWriter, Quiet())
     depth = len(report["figures"]["by_depth_and_rank"])
     figures = measure(student, TARGET, vocabulary, texts, ScriptedTeacher(TARGET, taps), depth, lambda done, of: None)
     assert figures.chain == pytest.approx(report["figures"]["chain"], abs=0.35)
