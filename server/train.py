@@ -157,7 +157,7 @@ def run_training(options: TrainOptions, path: Path, cache: Path) -> None:
         texts=texts,
         start=drafter_for(model.target(), options.start) if options.start else None,
     )
-    with expected_errors(), progress_bars() as progress:
+    with _goes_on(), expected_errors(), progress_bars() as progress:
         report = train(
             plan,
             options.out,
@@ -222,6 +222,12 @@ def expected_errors() -> Iterator[None]:
         yield
     except TrainingError as error:
         raise ConfigError(str(error)) from error
+
+
+@contextmanager
+def _goes_on() -> Iterator[None]:
+    try:
+        yield
     except KeyboardInterrupt:
         notices().print("Stopped; the same command goes on from here.")
         raise

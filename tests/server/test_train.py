@@ -154,6 +154,24 @@ def test_an_interrupted_run_goes_on_and_ends_the_same(
     assert run(capsys, line(model, cut, cache, "medusa"))[0] == 0
 
 
+def test_eval_keeps_nothing_and_does_not_say_it_goes_on(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, model: Path, cache: Path, tmp_path: Path
+) -> None:
+    assert run(capsys, line(model, tmp_path / "d", cache, "medusa"))[0] == 0
+
+    def dies(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training._Bars, "report", dies)
+    prompts = tmp_path / "prompts.txt"
+    prompts.write_text("hello\n")
+    code, _, err = run(
+        capsys, ["train", "eval", str(tmp_path / "d"), str(model), "--prompts", str(prompts), "--cache", str(cache)]
+    )
+    assert code == 130
+    assert "goes on" not in err
+
+
 def test_own_prompts_and_logged_conversations(
     capsys: pytest.CaptureFixture[str], model: Path, cache: Path, tmp_path: Path
 ) -> None:
