@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from paceline.spec.training.export import load_weights
 from paceline.spec.training.lesson import Lesson
 from paceline.spec.training.recurrent_student import RecurrentStudent
 from paceline.spec.training.run import HEADS, Kind, Plan, make_student, measure, taps_of, train
-from paceline.spec.training.student import Examples
+from paceline.spec.training.student import Examples, Student
 from paceline.spec.training.target import Floats, TrainingError
 
 TARGET = random_target()
@@ -139,6 +140,24 @@ def test_killed_while_training(tmp_path: Path, whole: Path, monkeypatch: pytest.
     same_files(tmp_path / "run", whole)
 
 
+def test_the_first_guess_is_trained_alone_before_all_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the loss that is shown is of the steps that trained as many guesses as now."""
+    real, asked = Lesson.loss, []
+
+    def noted(lesson: Lesson, student: Student, examples: Examples, depth: int) -> Tensor:
+        loss = real(lesson, student, examples, depth)
+        asked.append((depth, loss.item()))
+        return loss
+
+    monkeypatch.setattr(Lesson, "loss", noted)
+    progress = Quiet()
+    one_run(tmp_path / "run", progress=progress)
+    alone = math.ceil(0.4 * len(asked))
+    assert [depth for depth, _ in asked] == [1] * alone + [3] * (len(asked) - alone)
+    note = progress.stages["training"][alone + 1][1]
+    assert note.startswith(f"loss {asked[alone][1]:.3f},")
+
+
 def test_a_draft_model_is_trained_on_after_an_end_and_has_its_companions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,12 +243,12 @@ def test_states_too_large_for_a_float16_can_be_measured() -> None:
     taps, texts = taps_of("recurrent", TARGET.layers), [Dialogue(tuple(range(9)), ((0, 9),))]
     seen: list[bool] = []
 
-    class Student(RecurrentStudent):
+    class Watched(RecurrentStudent):
         def guesses(self, examples: Examples, depth: int) -> Iterator[Tensor]:
             seen.append(bool(examples.hidden.isfinite().all()))
             return super().guesses(examples, depth)
 
-    measure(Student(TARGET), TARGET, np.arange(24), texts, Loud(TARGET, taps), 2, lambda done, of: None)
+    measure(Watched(TARGET), TARGET, np.arange(24), texts, Loud(TARGET, taps), 2, lambda done, of: None)
     assert seen == [True]
 
 
