@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -138,6 +141,34 @@ def test_killed_while_training(tmp_path: Path, whole: Path, monkeypatch: pytest.
     one_run(tmp_path / "run", writer=ScriptedWriter(dies_after=0), reader_dies_after=0, progress=progress)
     assert progress.stages["training"][0][0] >= share - 0.1  # it went on
     same_files(tmp_path / "run", whole)
+
+
+def ticking() -> SimpleNamespace:
+    """A clock that is a second further each time it is read, so that each step takes one."""
+    return SimpleNamespace(monotonic=itertools.count(0.0).__next__)
+
+
+def test_killed_while_training_under_a_limit_of_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The learning rate and the number of lessons follow the time that training took, which a run takes up again."""
+    monkeypatch.setattr(trainer, "_SAVE_EVERY_S", 0.0)
+    plan = replace(PLAN, epochs=1000, minutes=10 / 60)
+    for folder, dies_at in (("whole", None), ("run", ("training", 0.5)), ("run", None)):
+        monkeypatch.setattr(trainer, "time", ticking())
+        with pytest.raises(KeyboardInterrupt) if dies_at else nullcontext():
+            one_run(tmp_path / folder, plan, progress=Quiet(dies_at))
+    same_files(tmp_path / "run", tmp_path / "whole")
+    assert json.loads((tmp_path / "run" / files.REPORT).read_bytes())["steps"] == 10
+
+
+def test_exams_before_an_end_are_in_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trainer, "_SAVE_EVERY_S", 0.0)
+    monkeypatch.setattr(trainer, "_EXAM_EVERY", 2)
+    one_run(tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        one_run(tmp_path / "run", progress=Quiet(("training", 0.5)))
+    report = one_run(tmp_path / "run")
+    assert [entry[0] for entry in report["history"]] == list(range(2, report["steps"] + 1, 2))
+    same_files(tmp_path / "run", tmp_path / "whole")
 
 
 def test_the_first_guess_is_trained_alone_before_all_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
