@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from .speculators import model_fingerprint
 Floats = NDArray[np.float32]
 
 _ROWS = 256  # of a pass
+_SAMPLED = 2**23  # values of all matrices together that make a checksum
 
 
 class DecoderTeacher:
@@ -89,6 +91,28 @@ def target_of(checkpoint: Checkpoint) -> Target:
     )
     checkpoint.close()
     return target
+
+
+def weights_checksum(checkpoint: Checkpoint) -> int:
+    """Tells quantisations and fine-tunes of a model apart: some of each matrix, how it is stored, and all norms.
+
+    A text that one of them writes and states that another makes of it do not belong together. Reads 32 MiB at most.
+    """
+    weights = checkpoint.load()
+    matrices = [weights.embed, weights.lm_head]
+    value = zlib.crc32(weights.norm.tobytes())
+    for layer in weights.layers:
+        matrices += [layer.qkv, layer.out, layer.gate_up, layer.down]
+        for norm in (layer.attn_norm, layer.ffn_norm):
+            value = zlib.crc32(norm.tobytes(), value)
+    parts = [part for matrix in matrices for part in matrix.parts]
+    for part in parts:
+        rows, columns = part.shape
+        some = np.empty((min(rows, max(1, _SAMPLED // len(parts) // columns)), columns), np.float32)
+        part.read(0, some)
+        value = zlib.crc32(some.tobytes(), zlib.crc32(part.kind.encode(), value))
+    checkpoint.close()
+    return value
 
 
 def _arrays(weights: LayerWeights, config: ModelConfig) -> LayerArrays:

@@ -1,5 +1,9 @@
-"""The options of the commands: each has one name, one help sentence and one environment variable, `PACELINE_<NAME>`."""
+"""The options of the commands: each has one name, one help sentence and one environment variable, `PACELINE_<NAME>`.
 
+Options that share a name and mean different things have variables of their own, which say whose they are.
+"""
+
+import math
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -31,6 +35,20 @@ def parse_concurrency(text: str) -> tuple[int, ...]:
     if not all(part.isdecimal() and int(part) > 0 for part in parts):
         raise typer.BadParameter(f"{text!r} is not a list of positive numbers; write it like 1,4,8.")
     return tuple(int(part) for part in parts)
+
+
+def parse_epochs(value: float) -> float:
+    """Raises typer.BadParameter unless there is an end to so many, and something to do."""
+    if not 0 < value < 1e9:
+        raise typer.BadParameter(f"{value:g} is no number of epochs; write one above 0, like 3.")
+    return value
+
+
+def parse_minutes(value: float) -> float:
+    """Raises typer.BadParameter for what no clock shows."""
+    if not math.isfinite(value):
+        raise typer.BadParameter(f"{value:g} is no number of minutes; write one like 60, or 0 for no limit.")
+    return value
 
 
 def _option(name: str, help_text: str, *, variable: str | None = None, **settings: Any) -> Any:
@@ -154,12 +172,24 @@ Out = Annotated[
 TrainTokens = Annotated[int, _option("tokens", "How much text to learn from, in tokens.", min=1)]
 DraftVocab = Annotated[int, _option("vocab", "How many of the model's tokens can be guessed: the commonest.", min=1)]
 DraftLayers = Annotated[int, _option("layers", "How many of the model's layers the draft model starts from.", min=1)]
-Epochs = Annotated[float, _option("epochs", "How often all text is learned.", min=0.0)]
-Minutes = Annotated[float, _option("minutes", "Most minutes of training, writing not counted; 0: no limit.", min=0.0)]
-TrainSeed = Annotated[int, _option("seed", "The same seed gives the same texts and the same order.", min=0)]
+Epochs = Annotated[float, _option("epochs", "How often all text is learned.", callback=parse_epochs)]
+Minutes = Annotated[
+    float,
+    _option("minutes", "Most minutes of training, writing not counted; 0: no limit.", min=0.0, callback=parse_minutes),
+]
+TrainSeed = Annotated[
+    int,
+    _option("seed", "The same seed gives the same texts and the same order.", variable="PACELINE_TRAIN_SEED", min=0),
+]
 SeedPrompts = Annotated[
     Path | None,
-    _option("prompts", "Prompts that the model shall answer first, one a line.", exists=True, dir_okay=False),
+    _option(
+        "prompts",
+        "Prompts that the model shall answer first, one a line.",
+        variable="PACELINE_TRAIN_PROMPTS",
+        exists=True,
+        dir_okay=False,
+    ),
 ]
 LoggedText = Annotated[
     Path | None,

@@ -22,7 +22,7 @@ from paceline.engine.drafter_file import DrafterFile
 from paceline.engine.errors import ConfigError, ModelError
 from paceline.engine.model.checkpoint import Checkpoint, open_checkpoint
 from paceline.engine.speculators import model_fingerprint
-from paceline.engine.teacher import DecoderTeacher, target_of
+from paceline.engine.teacher import DecoderTeacher, target_of, weights_checksum
 from paceline.engine.writer import EngineWriter
 from paceline.spec.training.dialogues import OPENINGS, Recipe
 from paceline.spec.training.run import DRAFT_LAYERS, Kind, Plan, train
@@ -52,11 +52,12 @@ class TrainOptions:
     text: Path | None
     start: Path | None = None
 
-    def settings(self, trained_for: int) -> dict[str, object]:
-        """What must be the same when a run goes on."""
+    def settings(self, trained_for: int, weights: int) -> dict[str, object]:
+        """What must be the same when a run goes on. weights: their checksum."""
         return {
             "kind": self.kind,
             "model": trained_for,
+            "checksum of its weights": weights,
             "--tokens": self.tokens,
             "--vocab": self.vocab,
             "--layers": self.layers,
@@ -110,9 +111,6 @@ class Subject:
     def openings(self) -> list[tuple[int, ...]]:
         return [tuple(self.tokenizer.encode(opening)) for opening in OPENINGS]
 
-    def fingerprint(self) -> int:
-        return model_fingerprint(self.checkpoint.load())
-
     def target(self) -> Target:
         return target_of(self.checkpoint)
 
@@ -159,11 +157,11 @@ def run_training(options: TrainOptions, path: Path, cache: Path) -> None:
         texts=texts,
         start=drafter_for(model.target(), options.start) if options.start else None,
     )
-    with expected_errors(), progress_bars() as progress:
+    with _goes_on(), expected_errors(), progress_bars() as progress:
         report = train(
             plan,
             options.out,
-            options.settings(model.fingerprint()),
+            options.settings(model_fingerprint(model.checkpoint.load()), weights_checksum(model.checkpoint)),
             {**_about(), "model": options.model, "seed": options.seed, "command": options.command()},
             target=model.target,
             writer=model.writer,
@@ -172,6 +170,10 @@ def run_training(options: TrainOptions, path: Path, cache: Path) -> None:
             layers=config.num_layers,
             progress=progress,
         )
+    if "prompts" in report:
+        answered, asked = report["answered_prompts"], report["prompts"]
+        why = "." if answered == asked else "; the others are too long, got no answer, or go beyond --tokens."
+        output().print(f"{answered} of {asked} prompts were answered{why}")
     show(output(), report)
     output().print(
         f"The drafter lies in {options.out}: paceline serve {options.model} --speculator {options.out}. "
@@ -220,6 +222,12 @@ def expected_errors() -> Iterator[None]:
         yield
     except TrainingError as error:
         raise ConfigError(str(error)) from error
+
+
+@contextmanager
+def _goes_on() -> Iterator[None]:
+    try:
+        yield
     except KeyboardInterrupt:
         notices().print("Stopped; the same command goes on from here.")
         raise

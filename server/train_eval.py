@@ -65,6 +65,7 @@ def run_eval(drafter: Path, path: Path, cache: Path, prompts: Path, threads: int
             loaded.depth,
             lambda done, of: progress.report("reading", done / of),
         )
+    output().print(f"{len(texts)} of {len(asked)} prompts were answered.")
     show(output(), {"figures": figures.record()})
 
 

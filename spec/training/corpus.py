@@ -43,16 +43,17 @@ class DialogueFile:
         with self._path.open("a", encoding="ascii") as file:
             file.write(json.dumps({"index": index, "tokens": tokens, "answers": answers}) + "\n")
 
-    def first(self, wanted: int) -> tuple[list[Dialogue], int]:
+    def first(self, wanted: int) -> tuple[dict[int, Dialogue], int]:
         """The dialogues 0, 1, … until they have `wanted` tokens, and how many they have: fewer where one is missing.
+        A number of which nothing came is left out.
 
         In the order of their numbers, not of their ends: a run that was interrupted has the same texts.
         """
-        found: list[Dialogue] = []
+        found: dict[int, Dialogue] = {}
         total = index = 0
         while total < wanted and index in self.done:
             if dialogue := self.done[index]:
-                found.append(dialogue)
+                found[index] = dialogue
                 total += len(dialogue.tokens)
             index += 1
         return found, total
@@ -74,9 +75,11 @@ def write_dialogues(
     writer: Writer,
     wanted: int,
     report: Callable[[int, int], None],
+    given: int = 0,
 ) -> None:
     """Have dialogues written until there are `wanted` tokens of them. report: (tokens so far, of how many).
 
+    given: how many begin with somebody's prompts, which may leave no room, and say nothing about the model.
     Raises TrainingError when nothing comes.
     """
     active: dict[int, Writing] = {}
@@ -89,7 +92,8 @@ def write_dialogues(
         except StopIteration as stop:
             active.pop(index, None)
             file.add(index, stop.value)
-            useless = 0 if stop.value else useless + 1
+            if index >= given:
+                useless = 0 if stop.value else useless + 1
             if useless > _PATIENCE:
                 raise TrainingError(
                     "The model writes nothing: it ends every text at once; give it prompts with --prompts."

@@ -57,7 +57,9 @@ def _agree(folder: Path, settings: Mapping[str, object]) -> None:
         return
     try:
         found = json.loads(path.read_bytes())
-        differing = [key for key in {**found, **wanted} if found.get(key) != wanted.get(key)]
+        # An option that is not in the file was not given; what else is not in it was not recorded yet.
+        known = {key for key in wanted if key.startswith("--")} | found.keys()
+        differing = [key for key in {**found, **wanted} if key in known and found.get(key) != wanted.get(key)]
     except (ValueError, TypeError, AttributeError) as error:
         raise TrainingError(f"{path} is damaged; delete {folder}, or choose another --out.") from error
     if differing:

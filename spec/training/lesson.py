@@ -84,7 +84,11 @@ class Lesson:
         return np.concatenate(found)
 
     def _rank(self, student: Student, rows: Tensor, number: Tensor) -> Tensor:
-        """rows: [M, H]; number: [M], of the token that came, -1 for one that cannot be guessed. [M]."""
+        """rows: [M, H]; number: [M], of the token that came, -1 for one that cannot be guessed. [M].
+
+        Logits that are not finite are no guess: nothing is above a NaN, which would make it the best.
+        """
         logits = student.finish(rows) @ self._head.T
         value = logits.gather(1, number.clamp(min=0)[:, None])
-        return (logits > value).sum(1).masked_fill(number < 0, MISSED)
+        missed = (number < 0) | ~logits.isfinite().all(1)
+        return (logits > value).sum(1).masked_fill(missed, MISSED)

@@ -23,7 +23,7 @@ from .files import REPORT, WORK, run_folder, write_atomically
 from .heads import HeadsStudent
 from .lesson import Lesson
 from .recurrent_student import RecurrentStudent
-from .states import hidden_states
+from .states import hidden_states, stored
 from .student import Student
 from .target import Target, Teacher, TrainingError, Writer
 from .trainer import Schedule, Trainer
@@ -33,7 +33,9 @@ HEADS = 4
 DRAFT_LAYERS = 4
 EXAM_DEPTH = 5  # of a drafter that can guess any number in a row
 _LESSONS: Mapping[Kind, int] = {"eagle": 3, "recurrent": 3, "draft": 1}  # guesses in a row that are trained; else all
-_ALONE = 0.4  # of a run whose guesses share their weights: its first guess gets three times the text it would get
+# Of a run whose guesses share their weights: so long, from its start, only the first guess is trained, whose steps cost
+# a third. Under a limit of minutes that makes up to 0.4 * 3 + 0.6 = 1.8 times the steps.
+_ALONE = 0.4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +117,7 @@ def train(
             except ValueError as error:
                 raise TrainingError(f"{done} is damaged; delete it, and the run ends again.") from error
             return finished
-        texts = _texts(plan, work, vocab_size, writer, progress)
+        texts, answered = _texts(plan, work, vocab_size, writer, progress)
         goal = target()
         taps = taps_of(plan.kind, layers)
         states = hidden_states(
@@ -126,25 +128,32 @@ def train(
             teacher,
             lambda rows, of: progress.report("reading", rows / of),
         )
-        report = {**about, **_learn(plan, folder, work, goal, taps, texts, states, progress)}
+        prompts = {"prompts": len(plan.prompts), "answered_prompts": answered} if plan.prompts else {}
+        report = {**about, **prompts, **_learn(plan, folder, work, goal, taps, texts, states, progress)}
         write_atomically(done, json.dumps(report, indent=1).encode())
         return report
 
 
-def _texts(plan: Plan, work: Path, vocab_size: int, writer: Callable[[], Writer], progress: Progress) -> list[Dialogue]:
-    texts = list(plan.texts)
+def _texts(
+    plan: Plan, work: Path, vocab_size: int, writer: Callable[[], Writer], progress: Progress
+) -> tuple[list[Dialogue], int]:
+    """What is learned from, and how many prompts are answered in it."""
+    texts, answered, given = list(plan.texts), 0, len(plan.prompts)
     wanted = plan.tokens - sum(len(text.tokens) for text in texts)
     if wanted > 0:
         file = DialogueFile(work / "dialogues.jsonl", vocab_size)
         written, total = file.first(wanted)
         if total < wanted:
             make = dialogues(plan.frame, plan.recipe, plan.openings, plan.seed, plan.prompts)
-            write_dialogues(file, make, writer(), wanted, lambda so_far, of: progress.report("writing", so_far / of))
+            write_dialogues(
+                file, make, writer(), wanted, lambda so_far, of: progress.report("writing", so_far / of), given
+            )
             written, _ = file.first(wanted)
-        texts += written
+        texts += written.values()
+        answered = sum(index < given for index in written)
     if len(texts) < 3:
         raise TrainingError(f"There are only {len(texts)} texts to learn from; ask for more with --tokens.")
-    return texts
+    return texts, answered
 
 
 def _learn(
@@ -168,6 +177,8 @@ def _learn(
     student.module.to(device)
     lesson = Lesson(target, vocabulary, device)
     depth = EXAM_DEPTH if plan.kind in _LESSONS else HEADS
+    lessons = _LESSONS.get(plan.kind, depth)
+    alone = _ALONE if plan.kind in _LESSONS and lessons > 1 else 0.0
     trainer = Trainer(
         student,
         lesson,
@@ -178,9 +189,9 @@ def _learn(
             epochs=plan.epochs,
             minutes=plan.minutes,
             seed=plan.seed,
-            lessons=_LESSONS.get(plan.kind, depth),
+            lessons=lessons,
             exam=depth,
-            alone=_ALONE if plan.kind in _LESSONS else 0.0,
+            alone=alone,
         ),
         checkpoint=work / "checkpoint.pt",
     )
@@ -200,6 +211,8 @@ def _learn(
         "guessable_tokens": len(vocabulary),
         "share_of_answers_guessable": round(share, 5),
         "taps": list(taps),
+        "lessons": lessons,
+        "alone": alone,
         "steps": trainer.steps,
         "history": trainer.history,
         "work": WORK,
@@ -218,7 +231,7 @@ def measure(
     """What a drafter that is already trained is worth on these texts."""
     states = []
     for number, text in enumerate(texts, 1):
-        states.append(teacher.hidden(text.tokens).astype(np.float16))
+        states.append(stored(teacher.hidden(text.tokens)))
         report(number, len(texts))
     device = best_device()
     student.module.to(device)

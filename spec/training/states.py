@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from zlib import crc32
@@ -13,7 +15,7 @@ from numpy.typing import NDArray
 
 from .dialogues import Dialogue
 from .files import write_atomically
-from .target import Teacher, TrainingError
+from .target import Floats, Teacher, TrainingError
 
 _EVERY = 32_768  # rows between two marks of what is complete: some ten seconds of work
 _MOST = 65504.0  # of a float16
@@ -40,23 +42,22 @@ def hidden_states(
     """[rows of all texts, T, H] of hidden size H, mapped from `path`; what is missing is computed.
 
     Beside it lies a marker of what is complete. report: (rows so far, of how many). Raises TrainingError for a file
-    that cannot be what it should be.
+    that cannot be what it should be, or that there is no room for.
     """
     rows = sum(len(text.tokens) for text in texts)
     shape = (rows, len(taps), size)
     marker = Marker(_checksum(texts), tuple(taps), rows, 0)
-    done = _done(path, marker, 2 * rows * len(taps) * size)
+    size_in_bytes = 2 * rows * len(taps) * size
+    done = _done(path, marker, size_in_bytes)
     if done < rows:
-        try:
-            states = np.memmap(path, np.float16, "r+" if done else "w+", shape=shape)
-        except (OSError, ValueError) as error:
-            raise TrainingError(f"{path} cannot be written ({error}); make room, or choose another --out.") from error
+        _reserve(path, size_in_bytes, keep=done > 0)
+        states = np.memmap(path, np.float16, "r+", shape=shape)
         teacher = make_teacher(taps)
         at = marked = 0
         for text in texts:
             end = at + len(text.tokens)
             if at >= done:
-                states[at:end] = np.clip(teacher.hidden(text.tokens), -_MOST, _MOST)
+                states[at:end] = stored(teacher.hidden(text.tokens))
                 if end - marked >= _EVERY or end == rows:
                     states.flush()
                     write_atomically(_marker_path(path), _to_json(marker, end))
@@ -65,6 +66,31 @@ def hidden_states(
             at = end
         del states
     return np.memmap(path, np.float16, "r", shape=shape)
+
+
+def stored(states: Floats) -> NDArray[np.float16]:
+    """States as they are kept, of the same shape: what a float16 cannot hold is its largest value."""
+    return np.clip(states, -_MOST, _MOST).astype(np.float16)
+
+
+def _reserve(path: Path, size: int, *, keep: bool) -> None:
+    """A file of `size` bytes on the disk, with what it holds if that is to be kept.
+
+    A mapped file with holes would end the process by a signal when the disk is full. Raises TrainingError.
+    """
+    try:
+        with path.open("r+b" if keep else "w+b") as file:
+            if hasattr(os, "posix_fallocate"):  # not on macOS
+                os.posix_fallocate(file.fileno(), 0, size)
+            else:
+                file.truncate(size)
+    except OSError as error:
+        if not keep:
+            with suppress(OSError):
+                path.unlink()  # what room there was is not lost
+        raise TrainingError(
+            f"{path} needs {size:,} bytes ({os.strerror(error.errno or 0)}); make room there, or choose another --out."
+        ) from error
 
 
 def _done(path: Path, expected: Marker, size: int) -> int:

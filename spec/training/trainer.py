@@ -36,8 +36,9 @@ _SAVE_EVERY_S = 60.0
 class Schedule:
     """How long: until `epochs` are through or `minutes` of training are over, whichever is first.
 
-    lessons: guesses in a row that are trained; exam: those that are measured. alone: for what share of the run the
-    first guess is trained without the others, which pass as often as it was right and cost as much each time.
+    lessons: guesses in a row that are trained; exam: those that are measured. alone: for what share of the run, from
+    its start, only the first guess is trained: such a step costs what one of `lessons` guesses costs, so that a limit
+    of minutes holds more of them.
     """
 
     epochs: float = 3.0
@@ -52,8 +53,9 @@ class Schedule:
 class _Course:
     step: int = 0
     seconds: float = 0.0
-    losses: list[float] = field(default_factory=list)  # the recent ones
+    losses: list[float] = field(default_factory=list)  # the recent ones, all of as many lessons
     history: list[tuple[int, float, float]] = field(default_factory=list)  # step, loss, tokens per step
+    lessons: int = 0  # of the last step
 
 
 Report = Callable[[float, float, Figures], None]  # share that is done, recent loss, the last exam
@@ -105,7 +107,10 @@ class Trainer:
         return figures_of(self._lesson.ranks(self._student, map(self._batches.load, groups), self._schedule.exam))
 
     def run(self, report: Report) -> Figures:
-        """To the end, from where the checkpoint is if there is one. Raises TrainingError for a damaged one."""
+        """To the end, from where the checkpoint is if there is one.
+
+        Raises TrainingError for a damaged one, and for a loss that is not finite: the checkpoint stays as it was.
+        """
         self._resume()
         course, schedule = self._course, self._schedule
         groups = self._groups(0)
@@ -157,13 +162,21 @@ class Trainer:
         for part in self._optimizer.param_groups:
             part["lr"] = rate
         lessons = 1 if done < self._schedule.alone else self._schedule.lessons
+        if lessons != course.lessons:  # losses of other guesses say nothing about these
+            course.losses, course.lessons = [], lessons
         loss = self._lesson.loss(self._student, self._batches.load(group), lessons)
+        value = loss.item()
         self._optimizer.zero_grad()
         if loss.requires_grad:  # not where a batch has nothing the model said
             loss.backward()  # type: ignore[no-untyped-call]
-            torch.nn.utils.clip_grad_norm_(self._student.module.parameters(), _CLIP)
+            norm = torch.nn.utils.clip_grad_norm_(self._student.module.parameters(), _CLIP)
+            if not (math.isfinite(value) and norm.isfinite()):  # a step would spoil all weights
+                raise TrainingError(
+                    f"Training broke at step {course.step + 1}, where the loss or its gradient is not a finite number; "
+                    "start again in another --out, from an earlier --start or with other text (--seed, --text)."
+                )
             self._optimizer.step()
-        course.losses = [*course.losses, loss.item()][-_RECENT:]
+        course.losses = [*course.losses, value][-_RECENT:]
         course.step += 1
 
     def _save(self) -> None:
@@ -175,6 +188,7 @@ class Trainer:
                 "seconds": course.seconds,
                 "losses": course.losses,
                 "history": course.history,
+                "lessons": course.lessons,
                 "module": self._student.module.state_dict(),
                 "optimizer": self._optimizer.state_dict(),
             },
@@ -190,7 +204,9 @@ class Trainer:
             state: dict[str, Any] = torch.load(self._checkpoint, map_location=device, weights_only=True)
             self._student.module.load_state_dict(state["module"])
             self._optimizer.load_state_dict(state["optimizer"])
-            self._course = _Course(state["step"], state["seconds"], state["losses"], state["history"])
+            self._course = _Course(
+                state["step"], state["seconds"], state["losses"], state["history"], state.get("lessons", 0)
+            )
         except (RuntimeError, KeyError, ValueError, TypeError, EOFError, OSError, pickle.UnpicklingError) as error:
             raise TrainingError(
                 f"The checkpoint {self._checkpoint} is damaged; delete it, and training starts again with the texts "

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from fakes import RandomCheckpoint, make_request, run, tiny_engine
 from matrices import dense
+from tiny_models import make_folder, write_gguf
 
 from paceline.engine import teacher as teaching
 from paceline.engine.config import EngineConfig
+from paceline.engine.model.checkpoint import open_checkpoint
 from paceline.engine.speculators import model_fingerprint
-from paceline.engine.teacher import DecoderTeacher, target_of
+from paceline.engine.teacher import DecoderTeacher, target_of, weights_checksum
 
 CONFIG = EngineConfig(device="cpu", backend="reference")
 TOKENS = [int(token) for token in np.random.default_rng(0).integers(0, 31, 40)]
@@ -53,3 +57,20 @@ def test_the_target_holds_the_layers(checkpoint: RandomCheckpoint) -> None:
         assert len(layer.gate) == target.intermediate
     np.testing.assert_array_equal(target.head, dense(weights.lm_head))
     assert target.trained_for == model_fingerprint(weights)
+
+
+def test_models_with_the_same_last_norm_are_told_apart_by_their_weights(checkpoint: RandomCheckpoint) -> None:
+    other = RandomCheckpoint(31, context_length=64, seed=1)
+    assert model_fingerprint(other.load()) == model_fingerprint(checkpoint.load())
+    assert weights_checksum(other) != weights_checksum(checkpoint)
+    assert weights_checksum(RandomCheckpoint(31, context_length=64)) == weights_checksum(checkpoint)
+
+
+def test_quantisations_are_told_apart_and_copies_are_not(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "tiny", "smollm2")
+    files = [write_gguf(folder, tmp_path / f"{kind}.gguf", kind) for kind in ("F32", "Q8_0", "Q4_0")]
+    files.append(tmp_path / "copy.gguf")
+    files[-1].write_bytes(files[0].read_bytes())
+    first, *others, copy = [weights_checksum(open_checkpoint(file, tmp_path)) for file in files]
+    assert copy == first
+    assert len({first, *others}) == 3

@@ -182,6 +182,24 @@ def test_every_option_has_a_variable_and_a_help_sentence() -> None:
             assert parameter.help, (name, parameter.name)
 
 
+# What a server is called, seen from its two sides; and where it is.
+SHARED = {"PACELINE_MODEL_ID", "PACELINE_URL"}
+
+
+def test_options_share_a_variable_only_where_they_mean_the_same() -> None:
+    """Else one that is set for a command changes another."""
+    meanings: dict[str, set[str]] = {}
+    groups = [typer.main.get_command(app)]
+    while groups:
+        command = groups.pop()
+        groups += getattr(command, "commands", {}).values()
+        for parameter in command.params:
+            if parameter.envvar:
+                meanings.setdefault(str(parameter.envvar), set()).add(parameter.help)  # type: ignore[attr-defined]
+    assert {"PACELINE_PROMPTS", "PACELINE_TRAIN_PROMPTS", "PACELINE_TRAIN_SEED"} <= meanings.keys()
+    assert {variable for variable, helps in meanings.items() if len(helps) > 1} == SHARED
+
+
 def test_serve_answers_under_every_name_and_stops_on_a_signal(model: Path) -> None:
     with serving(model, "--context-length", "128", PACELINE_API_KEY="k1") as (process, url):
         assert get(f"{url}/ready")["ready"] is True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -61,12 +62,13 @@ def test_a_drafter_is_trained_measured_and_drafts(
     assert report["command"].startswith(f"paceline train {kind}")
 
     prompts = tmp_path / "prompts.txt"
-    prompts.write_text("hello\nand again\n")
+    prompts.write_text("hello\nand again\n" + "too long " * 300 + "\n")
     code, said, err = run(
         capsys, ["train", "eval", str(out), str(model), "--prompts", str(prompts), "--cache", str(cache)]
     )
     assert code == 0, err
     assert "rank 1" in said
+    assert "2 of 3 prompts were answered." in said
 
     config = EngineConfig(device="cpu", context_length=128, threads=1, speculator=str(out))
     plain, guessed = reply(model, cache, replace(config, speculator="none")), reply(model, cache, config)
@@ -142,19 +144,49 @@ def test_an_interrupted_run_goes_on_and_ends_the_same(
     assert code == 1
     assert "--seed 0 instead of 7" in err
 
+    quantised = write_gguf(model, tmp_path / "tiny.gguf", "Q4_0")
+    code, _, err = run(capsys, line(quantised, cut, cache, "medusa"))
+    assert code == 1
+    assert re.search(r"other settings \(checksum of its weights \d+ instead of \d+\)", err)
+    settings = orjson.loads((cut / "run.json").read_bytes())
+    del settings["checksum of its weights"]  # a run that began before it was recorded
+    (cut / "run.json").write_bytes(orjson.dumps(settings))
+    assert run(capsys, line(model, cut, cache, "medusa"))[0] == 0
+
+
+def test_eval_keeps_nothing_and_does_not_say_it_goes_on(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, model: Path, cache: Path, tmp_path: Path
+) -> None:
+    assert run(capsys, line(model, tmp_path / "d", cache, "medusa"))[0] == 0
+
+    def dies(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training._Bars, "report", dies)
+    prompts = tmp_path / "prompts.txt"
+    prompts.write_text("hello\n")
+    code, _, err = run(
+        capsys, ["train", "eval", str(tmp_path / "d"), str(model), "--prompts", str(prompts), "--cache", str(cache)]
+    )
+    assert code == 130
+    assert "goes on" not in err
+
 
 def test_own_prompts_and_logged_conversations(
     capsys: pytest.CaptureFixture[str], model: Path, cache: Path, tmp_path: Path
 ) -> None:
     prompts, text = tmp_path / "p.jsonl", tmp_path / "t.jsonl"
-    prompts.write_text('{"prompt": "one two"}\n')
+    prompts.write_text('{"prompt": "one two"}\n' + "too long " * 300 + "\n")
     talk = {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "the thing and"}]}
     text.write_bytes(orjson.dumps(talk) + b"\n" + orjson.dumps({"text": "there and then " * 9}) + b"\n")
     arguments = line(model, tmp_path / "h", cache, "hydra", "--prompts", str(prompts), "--text", str(text))
-    code, _, err = run(capsys, arguments)
+    code, said, err = run(capsys, arguments)
     assert code == 0, err
-    first = orjson.loads((tmp_path / "h" / "work" / "dialogues.jsonl").read_bytes().splitlines()[0])
-    assert first["tokens"]
+    assert "1 of 2 prompts were answered" in said
+    written = (tmp_path / "h" / "work" / "dialogues.jsonl").read_bytes().splitlines()
+    tokens = {record["index"]: record["tokens"] for record in map(orjson.loads, written)}
+    assert tokens[0]
+    assert not tokens[1]
     text.write_text('{"words": 1}\n')
     code, _, err = run(capsys, arguments)
     assert code == 1
@@ -170,6 +202,13 @@ def test_own_prompts_and_logged_conversations(
         ("train eagle {model} --out {tmp}", 1, "holds other files"),
         ("train eagle {model} --out {tmp}/taken/x", 1, "cannot be written"),
         ("train medusa {model} --out {tmp}/x --tokens 0", 2, "--tokens"),
+        ("train eagle no-such-model --out {tmp}/x --epochs 0", 2, "0 is no number of epochs; write one above 0"),
+        ("train eagle no-such-model --out {tmp}/x --epochs inf", 2, "inf is no number of epochs"),
+        ("train eagle no-such-model --out {tmp}/x --epochs nan", 2, "nan is no number of epochs"),
+        ("train eagle no-such-model --out {tmp}/x --epochs -1", 2, "-1 is no number of epochs"),
+        ("train eagle no-such-model --out {tmp}/x --minutes inf", 2, "inf is no number of minutes; write one like 60"),
+        ("train eagle no-such-model --out {tmp}/x --minutes nan", 2, "--minutes"),
+        ("train eagle no-such-model --out {tmp}/x --minutes -1", 2, "--minutes"),
         ("train draft {model} --out {tmp}/x --layers 3", 1, "ask for fewer"),
         ("train draft {model} --out {tmp}/x --vocab 64", 2, "--vocab"),
         ("train eagle {model} --out {tmp}/x --layers 2", 2, "--layers"),

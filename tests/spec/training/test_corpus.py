@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from training import FRAME, ScriptedWriter
 
+from paceline.spec.training import corpus
 from paceline.spec.training.corpus import DialogueFile, frequent, held_out, write_answers, write_dialogues
 from paceline.spec.training.dialogues import Dialogue, Recipe, dialogues, write
 from paceline.spec.training.target import TrainingError
@@ -17,14 +18,15 @@ WANTED = 600
 def written(path: Path, writer: ScriptedWriter) -> list[Dialogue]:
     file = DialogueFile(path, 29)
     write_dialogues(file, MAKE, writer, WANTED, lambda done, of: None)
-    return file.first(WANTED)[0]
+    return list(file.first(WANTED)[0].values())
 
 
 def test_dialogues_are_written_until_there_are_enough_tokens(tmp_path: Path) -> None:
     shares: list[tuple[int, int]] = []
     file = DialogueFile(tmp_path / "d.jsonl", 29)
     write_dialogues(file, MAKE, ScriptedWriter(), WANTED, lambda done, of: shares.append((done, of)))
-    found, total = file.first(WANTED)
+    numbered, total = file.first(WANTED)
+    found = list(numbered.values())
     assert total == sum(len(dialogue.tokens) for dialogue in found) >= WANTED
     assert total - len(found[-1].tokens) < WANTED
     assert shares == sorted(shares)
@@ -70,6 +72,14 @@ def test_a_model_that_writes_nothing_is_told_apart(tmp_path: Path) -> None:
 
     with pytest.raises(TrainingError, match="writes nothing"):
         written(tmp_path / "d.jsonl", Silent())
+
+
+def test_prompts_that_leave_no_room_do_not_blame_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corpus, "_PATIENCE", 5)
+    make = dialogues(FRAME, Recipe(length=120), [(6,), (7,), (8,)], 1, [(1,) * 120] * 20)
+    file = DialogueFile(tmp_path / "d.jsonl", 29)
+    write_dialogues(file, make, ScriptedWriter(), WANTED, lambda done, of: None, given=20)
+    assert min(file.first(WANTED)[0]) >= 20
 
 
 def test_answers_come_in_the_order_of_the_prompts() -> None:

@@ -17,6 +17,11 @@ def refusal(folder: Path, **settings: object) -> str:
     return message
 
 
+def begun(folder: Path, **settings: object) -> Path:
+    with run_folder(folder, settings):
+        return folder
+
+
 def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
     path = tmp_path / "f"
     write_atomically(path, b"one")
@@ -33,8 +38,16 @@ def test_a_run_goes_on_with_the_same_settings_only(tmp_path: Path) -> None:
     message = refusal(folder, **{"--tokens": 6, "--seed": 0})
     assert "--tokens 5 instead of 6" in message
     assert "--seed" not in message
-    (folder / SETTINGS).write_text("[]")
-    assert "is damaged" in refusal(folder, a=1)
+    for broken in ("[]", '"text"', "{"):
+        (folder / SETTINGS).write_text(broken)
+        assert "is damaged" in refusal(folder, a=1)
+
+
+def test_what_was_not_recorded_when_a_run_began_does_not_end_it(tmp_path: Path) -> None:
+    folder = begun(tmp_path / "old", **{"--tokens": 5})
+    begun(folder, **{"--tokens": 5, "checksum": 7, "--start": None})
+    assert "--start None instead of 3" in refusal(folder, **{"--tokens": 5, "--start": 3})
+    assert "checksum 7 instead of 8" in refusal(begun(tmp_path / "new", checksum=7), checksum=8)
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:

@@ -98,3 +98,12 @@ def test_a_text_without_answers_teaches_nothing() -> None:
     nothing, student = Lesson(TARGET, VOCABULARY, torch.device("cpu")), Known(torch.zeros(2, 2, HIDDEN))
     assert float(nothing.loss(student, examples, 2)) == 0.0
     assert nothing.ranks(student, [examples], 2).shape == (0, 2)
+
+
+@pytest.mark.parametrize("broken", [float("nan"), float("inf")])
+def test_a_guess_that_is_not_finite_is_missed(broken: float) -> None:
+    examples = examples_of(TARGET, [[0, 3, 6, 9, 12]], np.ones((1, 5, 1, HIDDEN), np.float32))
+    guesses = torch.zeros(1, 3, HIDDEN)
+    guesses[0, 1] = broken
+    ranks = Lesson(TARGET, VOCABULARY, torch.device("cpu")).ranks(Known(guesses), [examples], 1)
+    assert (ranks == MISSED).tolist() == [[False], [True], [False]]

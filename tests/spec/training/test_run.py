@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import Tensor
 from training import FRAME, Quiet, ScriptedTeacher, ScriptedWriter, random_target
 
 from paceline.engine.drafter_file import DrafterFile
 from paceline.spec.training import files, run, states, trainer
-from paceline.spec.training.dialogues import Recipe
+from paceline.spec.training.dialogues import Dialogue, Recipe
 from paceline.spec.training.export import load_weights
+from paceline.spec.training.lesson import Lesson
+from paceline.spec.training.recurrent_student import RecurrentStudent
 from paceline.spec.training.run import HEADS, Kind, Plan, make_student, measure, taps_of, train
-from paceline.spec.training.target import TrainingError
+from paceline.spec.training.student import Examples, Student
+from paceline.spec.training.target import Floats, TrainingError
 
 TARGET = random_target()
 PLAN = Plan(
@@ -90,6 +99,8 @@ def test_a_toy_language_is_learned(tmp_path: Path, kind: Kind) -> None:
         assert report["figures"]["by_depth_and_rank"][0][0] > 0.5
     assert report["tokens"] >= PLAN.tokens
     assert report["model"] == "scripted"
+    expected = {"eagle": (3, 0.4), "recurrent": (3, 0.4), "draft": (1, 0.0)}.get(kind, (HEADS, 0.0))
+    assert (report["lessons"], report["alone"]) == expected
 
 
 def test_a_finished_run_only_shows_its_report(whole: Path) -> None:
@@ -130,6 +141,52 @@ def test_killed_while_training(tmp_path: Path, whole: Path, monkeypatch: pytest.
     one_run(tmp_path / "run", writer=ScriptedWriter(dies_after=0), reader_dies_after=0, progress=progress)
     assert progress.stages["training"][0][0] >= share - 0.1  # it went on
     same_files(tmp_path / "run", whole)
+
+
+def ticking() -> SimpleNamespace:
+    """A clock that is a second further each time it is read, so that each step takes one."""
+    return SimpleNamespace(monotonic=itertools.count(0.0).__next__)
+
+
+def test_killed_while_training_under_a_limit_of_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The learning rate and the number of lessons follow the time that training took, which a run takes up again."""
+    monkeypatch.setattr(trainer, "_SAVE_EVERY_S", 0.0)
+    plan = replace(PLAN, epochs=1000, minutes=10 / 60)
+    for folder, dies_at in (("whole", None), ("run", ("training", 0.5)), ("run", None)):
+        monkeypatch.setattr(trainer, "time", ticking())
+        with pytest.raises(KeyboardInterrupt) if dies_at else nullcontext():
+            one_run(tmp_path / folder, plan, progress=Quiet(dies_at))
+    same_files(tmp_path / "run", tmp_path / "whole")
+    assert json.loads((tmp_path / "run" / files.REPORT).read_bytes())["steps"] == 10
+
+
+def test_exams_before_an_end_are_in_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trainer, "_SAVE_EVERY_S", 0.0)
+    monkeypatch.setattr(trainer, "_EXAM_EVERY", 2)
+    one_run(tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        one_run(tmp_path / "run", progress=Quiet(("training", 0.5)))
+    report = one_run(tmp_path / "run")
+    assert [entry[0] for entry in report["history"]] == list(range(2, report["steps"] + 1, 2))
+    same_files(tmp_path / "run", tmp_path / "whole")
+
+
+def test_the_first_guess_is_trained_alone_before_all_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the loss that is shown is of the steps that trained as many guesses as now."""
+    real, asked = Lesson.loss, []
+
+    def noted(lesson: Lesson, student: Student, examples: Examples, depth: int) -> Tensor:
+        loss = real(lesson, student, examples, depth)
+        asked.append((depth, loss.item()))
+        return loss
+
+    monkeypatch.setattr(Lesson, "loss", noted)
+    progress = Quiet()
+    one_run(tmp_path / "run", progress=progress)
+    alone = math.ceil(0.4 * len(asked))
+    assert [depth for depth, _ in asked] == [1] * alone + [3] * (len(asked) - alone)
+    note = progress.stages["training"][alone + 1][1]
+    assert note.startswith(f"loss {asked[alone][1]:.3f},")
 
 
 def test_a_draft_model_is_trained_on_after_an_end_and_has_its_companions(
@@ -203,7 +260,43 @@ def test_what_was_trained_is_read_again_and_measures_the_same(tmp_path: Path, ki
     taps = taps_of(kind, TARGET.layers)
     student = make_student(kind, TARGET, taps, layers=PLAN.layers)
     load_weights(student, file)
-    texts = run._texts(PLAN, tmp_path / "run" / "work", TARGET.vocab_size, ScriptedWriter, Quiet())
+    texts, _ = run._texts(PLAN, tmp_path / "run" / "work", TARGET.vocab_size, ScriptedWriter, Quiet())
     depth = len(report["figures"]["by_depth_and_rank"])
     figures = measure(student, TARGET, vocabulary, texts, ScriptedTeacher(TARGET, taps), depth, lambda done, of: None)
     assert figures.chain == pytest.approx(report["figures"]["chain"], abs=0.35)
+
+
+def test_states_too_large_for_a_float16_can_be_measured() -> None:
+    class Loud(ScriptedTeacher):
+        def hidden(self, tokens: Sequence[int]) -> Floats:
+            return super().hidden(tokens) * np.float32(1e6)
+
+    taps, texts = taps_of("recurrent", TARGET.layers), [Dialogue(tuple(range(9)), ((0, 9),))]
+    seen: list[bool] = []
+
+    class Watched(RecurrentStudent):
+        def guesses(self, examples: Examples, depth: int) -> Iterator[Tensor]:
+            seen.append(bool(examples.hidden.isfinite().all()))
+            return super().guesses(examples, depth)
+
+    measure(Watched(TARGET), TARGET, np.arange(24), texts, Loud(TARGET, taps), 2, lambda done, of: None)
+    assert seen == [True]
+
+
+def test_a_loss_that_is_not_finite_ends_the_run_before_anything_is_spoilt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trainer, "_SAVE_EVERY_S", 0.0)
+    real, steps = Lesson.loss, 0
+
+    def breaks(*arguments: Any) -> Tensor:
+        nonlocal steps
+        steps += 1
+        return real(*arguments) * (float("nan") if steps == 4 else 1.0)
+
+    monkeypatch.setattr(Lesson, "loss", breaks)
+    with pytest.raises(TrainingError, match="broke at step 4, where the loss"):
+        one_run(tmp_path / "run")
+    state = torch.load(tmp_path / "run" / "work" / "checkpoint.pt", weights_only=True)
+    assert state["step"] == 3
+    assert all(values.isfinite().all() for values in state["module"].values())

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -55,6 +57,38 @@ def test_a_run_that_was_killed_reads_only_what_is_missing(tmp_path: Path, dies_a
     teacher = ScriptedTeacher(TARGET, TAPS)
     np.testing.assert_array_equal(collect(path, teacher), whole)  # type: ignore[call-overload]
     assert teacher.read <= len(TEXTS) - dies_after + 3
+
+
+@pytest.mark.parametrize("dies_after", [0, 5])
+def test_a_disk_without_room_is_an_error_before_anything_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies_after: int
+) -> None:
+    """Also for a run that goes on."""
+    path = tmp_path / "h.f16"
+    with pytest.raises(KeyboardInterrupt):
+        collect(path, ScriptedTeacher(TARGET, TAPS, dies_after))
+
+    def full(descriptor: int, offset: int, size: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "posix_fallocate", full, raising=False)
+        needed = f"{12 * 8 * len(TAPS) * TARGET.hidden_size * 2:,}"
+        with pytest.raises(TrainingError, match=rf"h\.f16 needs {needed} bytes \(No space left on device\); make room"):
+            collect(path, None)
+        assert path.exists() == bool(dies_after)  # what room there was is given back
+    teacher = ScriptedTeacher(TARGET, TAPS)
+    collect(path, teacher)
+    assert teacher.read <= len(TEXTS) - dies_after + 3
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="this system cannot reserve room on a disk")
+def test_the_file_has_its_room_on_the_disk_from_the_start(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        collect(tmp_path / "h.f16", ScriptedTeacher(TARGET, TAPS, 0))
+    status = (tmp_path / "h.f16").stat()
+    assert status.st_size == 12 * 8 * len(TAPS) * TARGET.hidden_size * 2
+    assert status.st_blocks * 512 >= status.st_size
 
 
 @pytest.mark.parametrize("harm", ["texts", "size", "marker", "gone"])
