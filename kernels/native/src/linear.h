@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "activations.h"
+#include "epilogue.h"
 #include "pool.h"
 #include "simd.h"
 #include "weights.h"
@@ -16,11 +17,6 @@ constexpr size_t kPrefetch = 3456;            // bytes ahead: what memory sends 
 constexpr int64_t kFew = 24;                  // rows that meet a block together
 static_assert(kFew % kRowTile == 0, "results are kept by whole tiles");
 constexpr size_t kWeightsAtOnce = 384 << 10;  // bytes of weights that stay in the second-level cache between row tiles
-
-// What a block gives for the rows of a tile, [row][half].
-struct BlockResult {
-  F at[kRowTile][kHalves];
-};
 
 template <class Q>
 inline I start_dots(int32_t sum_x) {
@@ -224,52 +220,6 @@ template <class Fmt>
 inline void multiply(Fmt format, const uint8_t* p, const Activations& x, int64_t r0, int64_t rows, BlockResult* out) {
   if (rows > kRowTile) return multiply_tiles(format, p, x, r0, rows, out);
   by_count<kRowTile>(static_cast<int>(rows), [&](auto count) { multiply_tile<count>(format, p, x, r0, *out); });
-}
-
-inline F silu(F x) { return div(x, add(set(1.0f), exp(min(sub(zero(), x), set(87.0f))))); }
-
-// What is done with a block of results: written to out, with bias and residual added, or gated, or through silu.
-struct Epilogue {
-  float* out;             // [R, width]
-  const float* residual;  // [R, width] or null; may be out itself
-  int64_t width;          // outputs, half of the weight's when gated
-  bool silu;              // of the result with its bias, before the residual is added
-
-  void put(int64_t row, int64_t column, F value) const {
-    const int64_t at = row * width + column;
-    const int count = static_cast<int>(std::min<int64_t>(kLanes, width - column));
-    if (count == kLanes) {
-      store(out + at, residual ? add(value, load(residual + at)) : value);
-      return;
-    }
-    float lanes[kLanes];
-    store(lanes, value);
-    for (int i = 0; i < count; ++i) out[at + i] = residual ? lanes[i] + residual[at + i] : lanes[i];
-  }
-};
-
-inline F with_bias(const Weight& w, int64_t column, F value) {
-  if (!w.bias) return value;
-  float lanes[kLanes] = {};
-  std::copy(w.bias + column, w.bias + std::min<int64_t>(column + kLanes, w.outputs), lanes);
-  return add(value, load(lanes));
-}
-
-// Writes what block `block` gave for rows [r, r + rows).
-inline void finish(const Weight& w, bool gate, const Epilogue& epilogue, int64_t block, int64_t r, int64_t rows,
-                   const BlockResult& result) {
-  for (int64_t i = 0; i < rows; ++i) {
-    if (gate) {
-      epilogue.put(r + i, block * kLanes, mul(silu(result.at[i][0]), result.at[i][1]));
-      continue;
-    }
-    for (int half = 0; half < kHalves; ++half) {
-      const int64_t column = block * kBlock + half * kLanes;
-      if (column >= epilogue.width) continue;
-      const F value = with_bias(w, column, result.at[i][half]);
-      epilogue.put(r + i, column, epilogue.silu ? silu(value) : value);
-    }
-  }
 }
 
 // This thread's part of the product of `rows` rows; `work` holds the weight's blocks.
