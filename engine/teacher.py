@@ -94,7 +94,7 @@ def target_of(checkpoint: Checkpoint) -> Target:
 
 
 def weights_checksum(checkpoint: Checkpoint) -> int:
-    """Tells quantisations and fine-tunes of a model apart: some of each matrix, how it is stored, and all norms.
+    """Tells quantisations and fine-tunes of a model apart: some of each matrix, how it is stored, and norms.
 
     A text that one of them writes and states that another makes of it do not belong together. Reads 32 MiB at most.
     """
