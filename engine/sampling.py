@@ -88,7 +88,7 @@ class Chooser:
             seed=params.seed,
             position=len(self._seq.tokens) + len(path),
             temperature=params.temperature,
-            top_k=params.top_k,
+            top_k=min(params.top_k, logits.shape[1]),  # kernels count in 64 bits, clients in any number
             top_p=params.top_p,
             min_p=params.min_p,
         )

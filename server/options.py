@@ -179,7 +179,13 @@ Minutes = Annotated[
 ]
 TrainSeed = Annotated[
     int,
-    _option("seed", "The same seed gives the same texts and the same order.", variable="PACELINE_TRAIN_SEED", min=0),
+    _option(
+        "seed",
+        "The same seed gives the same texts and the same order.",
+        variable="PACELINE_TRAIN_SEED",
+        min=0,
+        max=2**63 - 1,
+    ),
 ]
 SeedPrompts = Annotated[
     Path | None,

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from paceline.engine.errors import ConfigError, ModelError
+from paceline.engine.errors import ConfigError, ModelError, RequestError
 from paceline.engine.model.assets import TextAssets
 from paceline.spec.training.dialogues import Dialogue, Frame, Tokens
 
@@ -62,8 +62,8 @@ def prompt_tokens(path: Path, template: ChatTemplate, tokenizer: Tokenizer) -> l
 def logged_texts(path: Path, template: ChatTemplate, tokenizer: Tokenizer, frame: Frame, length: int) -> list[Dialogue]:
     """Conversations that were held, one JSON object a line: `messages` with answers in them, or `text`.
 
-    What is longer than `length` tokens is cut off. Raises ConfigError for a line with neither, RequestError for
-    messages the template refuses.
+    What is longer than `length` tokens is cut off. Raises ConfigError for a line with neither, or with messages that the
+    template refuses.
     """
     try:
         lines = path.read_bytes().splitlines()
@@ -82,7 +82,10 @@ def logged_texts(path: Path, template: ChatTemplate, tokenizer: Tokenizer, frame
                 tokens = tuple(tokenizer.encode(text))[:length]
                 found.append(Dialogue(tokens, ((0, len(tokens)),)))
             case {"messages": [*messages]} if messages and all(isinstance(message, dict) for message in messages):
-                dialogue = _dialogue(messages, template, tokenizer, frame, length)
+                try:
+                    dialogue = _dialogue(messages, template, tokenizer, frame, length)
+                except RequestError as error:
+                    raise ConfigError(f"{path}, line {number}: {error}") from error
                 if dialogue is None:
                     raise ConfigError(f"{path}, line {number}: no message has the role assistant and text in it.")
                 found.append(dialogue)

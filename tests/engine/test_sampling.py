@@ -147,6 +147,14 @@ def test_noise_is_keyed_by_the_position_of_the_token_being_chosen() -> None:
         assert plain(row, (0,) * row) == scores.argmax()
 
 
+def test_a_top_k_beyond_the_vocabulary_is_all_of_it() -> None:
+    logits = np.random.default_rng(1).standard_normal((1, VOCAB), np.float32)
+    choose, recording = chooser(logits, temperature=1.0, seed=5, top_k=2**64 - 1)
+    plain, _ = chooser(logits, temperature=1.0, seed=5)
+    assert choose(0, ()) == plain(0, ())
+    assert recording.draws[0].top_k == VOCAB, "kernels count in 64 bits"
+
+
 def test_penalties_count_the_tokens_of_the_path() -> None:
     logits = np.array([[0.0, 5.0, 4.0, 3.0]] * 3, np.float32)
     choose, _ = chooser(logits, output=[], presence_penalty=2.0)

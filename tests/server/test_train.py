@@ -191,6 +191,11 @@ def test_own_prompts_and_logged_conversations(
     code, _, err = run(capsys, arguments)
     assert code == 1
     assert "line 1: needs 'messages' or 'text'" in err
+    broken = {"messages": [{"role": "user", "content": 5}, {"role": "assistant", "content": "so"}]}
+    text.write_bytes(orjson.dumps(talk) + b"\n" + orjson.dumps(broken) + b"\n")
+    code, _, err = run(capsys, arguments)
+    assert code == 1
+    assert f"{text}, line 2: " in err
 
 
 @pytest.mark.parametrize(
@@ -209,6 +214,7 @@ def test_own_prompts_and_logged_conversations(
         ("train eagle no-such-model --out {tmp}/x --minutes inf", 2, "inf is no number of minutes; write one like 60"),
         ("train eagle no-such-model --out {tmp}/x --minutes nan", 2, "--minutes"),
         ("train eagle no-such-model --out {tmp}/x --minutes -1", 2, "--minutes"),
+        ("train eagle no-such-model --out {tmp}/x --seed 99999999999999999999", 2, "--seed"),
         ("train draft {model} --out {tmp}/x --layers 3", 1, "ask for fewer"),
         ("train draft {model} --out {tmp}/x --vocab 64", 2, "--vocab"),
         ("train eagle {model} --out {tmp}/x --layers 2", 2, "--layers"),
