@@ -1,4 +1,4 @@
-"""What a user may set about the engine. Numbers are checked here, names where they are looked up."""
+"""What a user may set about the engine. Numbers are checked here, names but empty ones where they are looked up."""
 
 from __future__ import annotations
 
@@ -41,6 +41,10 @@ class EngineConfig:
             )
         if self.max_nodes > MAX_NODES:
             raise ConfigError(f"--max-nodes is {self.max_nodes}; a tree has at most {MAX_NODES} nodes.")
+        if not all(name.strip() for name in self.speculator.split(",")):
+            raise ConfigError(
+                f"--speculator {self.speculator[:60]!r} holds an empty name; take out the comma too many."
+            )
 
 
 def _at_least(name: str, value: int, low: int) -> None:

@@ -45,7 +45,9 @@ class DrafterFile:
             raise ModelError(f"The drafter's config {path} is not JSON ({error}); fetch the drafter again.") from error
         except OSError as error:
             reason = error.strerror or type(error).__name__
-            raise ModelError(f"The drafter's config {path} cannot be read ({reason}); check --speculator.") from error
+            raise ModelError(
+                f"The drafter's config {path} cannot be read ({reason}); name a drafter's folder."
+            ) from error
         if not isinstance(config, dict):
             raise ModelError(f"The drafter's config {path} must hold a JSON object; fetch the drafter again.")
         self.config: Mapping[str, Any] = config

@@ -203,9 +203,11 @@ def find_speculators(wanted: str, target: Target) -> list[Speculator]:
                 _log.warning("Left out a shipped drafter: %s", error)
         return found
     named = [_named(name.strip(), target, fingerprint) for name in wanted.split(",")]
-    twice = next((each.name for i, each in enumerate(named) if each.name in {other.name for other in named[:i]}), None)
-    if twice is not None:
-        raise ConfigError(f"--speculator names two drafters of the kind {twice!r}; requests could not tell them apart.")
+    kinds = [each.name for each in named]
+    if twice := next((kind for kind in kinds if kinds.count(kind) > 1), None):
+        raise ConfigError(
+            f"--speculator names two drafters of the kind {twice!r}; requests could not tell them apart; leave one out."
+        )
     return named
 
 
@@ -222,9 +224,8 @@ def _named(name: str, target: Target, fingerprint: int) -> Speculator:
     if path.suffix.lower() == ".gguf" and answers(path.is_file):
         return _whole_model(path, target)
     known = ", ".join((AUTO, NONE, *FREE, *_shipped(fingerprint)))
-    raise ConfigError(
-        f"There is no speculator {name[:60]!r} for this model; choose {known}, or the folder of a drafter or model."
-    )
+    missing = f"folder or model file {name[:60]!r}" if "/" in name else f"speculator {name[:60]!r} for this model"
+    raise ConfigError(f"There is no {missing}; choose {known}, or the folder of a drafter or model.")
 
 
 def _shipped(fingerprint: int) -> dict[str, DrafterFile]:

@@ -14,6 +14,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from paceline.engine.errors import ConfigError
+
 from .bench_client import Client, Reply
 from .bench_prompts import Prompt, load_prompts, spread
 from .bench_report import (
@@ -81,8 +83,11 @@ class Comparison:
 def run_bench(options: BenchOptions, out: Console, notices: Console) -> int:
     """Measure, print, record; returns the exit code: 1 when every request of a run failed.
 
-    Raises BenchError for a server that cannot be measured and ConfigError for unreadable or unwritable files.
+    Raises BenchError for a server that cannot be measured and ConfigError for unreadable or unwritable files, and for
+    a comparison of plain decoding with itself.
     """
+    if options.compare and options.speculation == PLAIN:
+        raise ConfigError(f"--compare sets speculation against {PLAIN}; leave --speculation out, or name a drafter.")
     prompts = spread(load_prompts(options.prompts), options.limit)
     if options.csv is not None:
         empty = Summary.of([], speculation="", concurrency=1, wall_s=0.0)

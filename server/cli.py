@@ -168,7 +168,10 @@ def chat(
     max_tokens: o.ChatMaxTokens = None,
     api_key: o.APIKey = None,
 ) -> None:
-    """Talk to a running server."""
+    """Talk to a running server.
+
+    /new starts afresh, // begins a message with a slash. After a reply, "accepted per step" counts guesses alone.
+    """
     from .chat_client import Conversation
     from .chat_client import chat as converse
 
@@ -205,7 +208,8 @@ def bench(
 ) -> None:
     """Measure a server from outside: time to first token, time per token, tokens per second.
 
-    Any OpenAI-compatible server will do; from Paceline it also reports how many tokens a step accepted.
+    Any OpenAI-compatible server will do; from Paceline it also reports how many tokens a step accepted, where
+    "accepted length" counts the model's own token too, and only steps with guesses.
     """
     from .bench import BenchOptions, run_bench
 

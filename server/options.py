@@ -169,7 +169,7 @@ DeviceName = Annotated[
 Out = Annotated[
     Path, _option("out", "Folder for the drafter; a run that was interrupted goes on in it.", file_okay=False)
 ]
-TrainTokens = Annotated[int, _option("tokens", "How much text to learn from, in tokens.", min=1)]
+TrainTokens = Annotated[int, _option("tokens", "How much text to learn from, in tokens; three texts at least.", min=1)]
 DraftVocab = Annotated[int, _option("vocab", "How many of the model's tokens can be guessed: the commonest.", min=1)]
 DraftLayers = Annotated[int, _option("layers", "How many of the model's layers the draft model starts from.", min=1)]
 Epochs = Annotated[float, _option("epochs", "How often all text is learned.", callback=parse_epochs)]

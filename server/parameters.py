@@ -46,6 +46,7 @@ class Limits:
 
     vocab_size: int
     speculators: tuple[str, ...]
+    max_nodes: int = MAX_NODES  # rows of a tree, whatever a request allows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

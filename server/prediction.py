@@ -1,4 +1,7 @@
-"""How much of a predicted output came true: OpenAI's accepted and rejected prediction tokens."""
+"""How much of a predicted output came true: OpenAI's accepted and rejected prediction tokens.
+
+Reply and prediction are compared, not what was drafted: the figures are those of the texts, the same in every mode.
+"""
 
 from __future__ import annotations
 

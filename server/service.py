@@ -15,6 +15,7 @@ from paceline.engine.engine import Engine
 from paceline.engine.errors import RequestError
 from paceline.engine.loop import EngineLoop
 from paceline.engine.model.checkpoint import open_checkpoint
+from paceline.spec.tree import MAX_NODES
 
 from .api_errors import ApiError
 from .chat_template import ChatTemplate
@@ -42,9 +43,11 @@ class Service:
         engine: Engine,
         tokenizer: Tokenizer,
         template: ChatTemplate,
+        max_nodes: int = MAX_NODES,
         limited_by: str | None = None,
     ) -> None:
-        """limited_by: the option that keeps the context below what the model was made for, if one does."""
+        """max_nodes: rows of a tree at the most. limited_by: the option that keeps the context below what the model was
+        made for, if one does."""
         self.model_id = model_id
         self.created = int(time.time())
         self.tokenizer = tokenizer
@@ -52,7 +55,7 @@ class Service:
         self.context_length: int = engine.context_length
         self._limited_by = limited_by
         self.speculators: tuple[str, ...] = tuple(engine.speculators)
-        self.limits = Limits(vocab_size=engine.vocab_size, speculators=self.speculators)
+        self.limits = Limits(vocab_size=engine.vocab_size, speculators=self.speculators, max_nodes=max_nodes)
         self.stop_ids = frozenset(tokenizer.eos_ids)
         self.streams = Streams(engine)
         self.metrics = Metrics(self.loop.stats)
@@ -74,7 +77,14 @@ class Service:
         limited_by = None
         if engine.context_length < checkpoint.config.context_length:
             limited_by = "--kv-memory" if config.context_length is None else "--context-length"
-        return cls(model_id=model_id, engine=engine, tokenizer=tokenizer, template=template, limited_by=limited_by)
+        return cls(
+            model_id=model_id,
+            engine=engine,
+            tokenizer=tokenizer,
+            template=template,
+            max_nodes=config.max_nodes,
+            limited_by=limited_by,
+        )
 
     @property
     def loop(self) -> EngineLoop:

@@ -282,7 +282,7 @@ class Session:
         return self._send({"type": "error", "error": {**body, "event_id": client_event}})
 
     def _session_body(self) -> JsonObject:
-        parameters = self._parameters
+        parameters, spec = self._parameters, self._parameters.speculation
         return {
             "id": self._id,
             "object": "realtime.session",
@@ -295,5 +295,5 @@ class Session:
             "tool_choice": "auto",
             "temperature": parameters.sampling.temperature,
             "seed": parameters.seed,
-            "speculation": {"mode": parameters.speculation.mode, "max_nodes": parameters.speculation.max_nodes},
+            "speculation": {"mode": spec.mode, "max_nodes": min(spec.max_nodes, self._limits.max_nodes)},
         }

@@ -13,7 +13,6 @@ from typing import Any
 from zlib import crc32
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from paceline.engine.build import build_engine
@@ -24,15 +23,20 @@ from paceline.engine.model.checkpoint import Checkpoint, open_checkpoint
 from paceline.engine.speculators import model_fingerprint
 from paceline.engine.teacher import DecoderTeacher, target_of, weights_checksum
 from paceline.engine.writer import EngineWriter
+from paceline.spec.eagle import ARCHITECTURE as EAGLE
+from paceline.spec.heads import HYDRA, MEDUSA
+from paceline.spec.recurrent import ARCHITECTURE as RECURRENT
 from paceline.spec.training.dialogues import OPENINGS, Recipe
 from paceline.spec.training.run import DRAFT_LAYERS, Kind, Plan, train
 from paceline.spec.training.target import Target, TrainingError
 
 from .chat_template import ChatTemplate
+from .stage_bars import progress_bars
 from .terminal import notices, output
 from .tokenizer import Tokenizer
 from .train_text import frame_of, logged_texts, prompt_tokens, text_files
 
+_KINDS: Mapping[str, Kind] = {EAGLE: "eagle", RECURRENT: "recurrent", MEDUSA: "medusa", HYDRA: "hydra"}
 _AT_ONCE = 40  # conversations: on two cores a step of 40 rows costs six of one row
 
 
@@ -131,6 +135,20 @@ def drafter_for(target: Target, folder: Path) -> DrafterFile:
     return file
 
 
+def _start(options: TrainOptions, target: Target) -> DrafterFile | None:
+    """Raises ModelError for a drafter of another kind."""
+    if options.start is None:
+        return None
+    file = drafter_for(target, options.start)
+    kinds = {_KINDS.get(name, name) for name in file.architectures}
+    if kinds and options.kind not in kinds:
+        raise ModelError(
+            f"The drafter {options.start} is of the kind {', '.join(sorted(kinds))[:60]}; --start takes one of the "
+            f"kind {options.kind} here."
+        )
+    return file
+
+
 def run_training(options: TrainOptions, path: Path, cache: Path) -> None:
     """Raises ConfigError or ModelError."""
     model = Subject(path, cache, options.threads)
@@ -155,7 +173,7 @@ def run_training(options: TrainOptions, path: Path, cache: Path) -> None:
         recipe=model.recipe,
         prompts=prompts,
         texts=texts,
-        start=drafter_for(model.target(), options.start) if options.start else None,
+        start=_start(options, model.target()),
     )
     with _goes_on(), expected_errors(), progress_bars() as progress:
         report = train(
@@ -180,40 +198,6 @@ def run_training(options: TrainOptions, path: Path, cache: Path) -> None:
         f"What it was made from is in {options.out / str(report['work'])} and can be deleted.",
         markup=False,
     )
-
-
-class _Bars:
-    """One bar per stage."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._stages: dict[str, TaskID] = {}
-
-    def report(self, stage: str, share: float, note: str = "") -> None:
-        if stage not in self._stages:
-            self._progress.start()  # not before: an error would stand below an empty line
-            self._stages[stage] = self._progress.add_task(stage.capitalize(), total=1.0, note="")
-        self._progress.update(self._stages[stage], completed=share, note=note)
-
-    def stop(self) -> None:
-        if self._stages:
-            self._progress.stop()
-
-
-@contextmanager
-def progress_bars() -> Iterator[_Bars]:
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TextColumn("{task.fields[note]}"),
-        TimeRemainingColumn(),
-    )
-    bars = _Bars(Progress(*columns, console=notices()))
-    try:
-        yield bars
-    finally:
-        bars.stop()
 
 
 @contextmanager

@@ -24,8 +24,9 @@ from paceline.spec.training.run import EXAM_DEPTH, Kind, make_student, measure, 
 from paceline.spec.training.student import Student
 from paceline.spec.training.target import Target
 
+from .stage_bars import progress_bars
 from .terminal import output
-from .train import Subject, drafter_for, expected_errors, progress_bars, show
+from .train import Subject, drafter_for, expected_errors, show
 from .train_text import prompt_tokens
 
 

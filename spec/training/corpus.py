@@ -43,15 +43,15 @@ class DialogueFile:
         with self._path.open("a", encoding="ascii") as file:
             file.write(json.dumps({"index": index, "tokens": tokens, "answers": answers}) + "\n")
 
-    def first(self, wanted: int) -> tuple[dict[int, Dialogue], int]:
-        """The dialogues 0, 1, … until they have `wanted` tokens, and how many they have: fewer where one is missing.
-        A number of which nothing came is left out.
+    def first(self, wanted: int, fewest: int = 0) -> tuple[dict[int, Dialogue], int]:
+        """The dialogues 0, 1, … until they have `wanted` tokens and are `fewest`, and how many tokens they have: fewer
+        of either where one is missing. A number of which nothing came is left out.
 
         In the order of their numbers, not of their ends: a run that was interrupted has the same texts.
         """
         found: dict[int, Dialogue] = {}
         total = index = 0
-        while total < wanted and index in self.done:
+        while (total < wanted or len(found) < fewest) and index in self.done:
             if dialogue := self.done[index]:
                 found[index] = dialogue
                 total += len(dialogue.tokens)
@@ -76,8 +76,11 @@ def write_dialogues(
     wanted: int,
     report: Callable[[int, int], None],
     given: int = 0,
+    fewest: int = 0,
 ) -> None:
-    """Have dialogues written until there are `wanted` tokens of them. report: (tokens so far, of how many).
+    """Have dialogues written until there are `wanted` tokens of them, and they are `fewest`, however long.
+
+    report: (tokens so far, of how many).
 
     given: how many begin with somebody's prompts, which may leave no room, and say nothing about the model.
     Raises TrainingError when nothing comes.
@@ -96,21 +99,24 @@ def write_dialogues(
                 useless = 0 if stop.value else useless + 1
             if useless > _PATIENCE:
                 raise TrainingError(
-                    "The model writes nothing: it ends every text at once; give it prompts with --prompts."
+                    "The model writes nothing: it ends every text at once; give it prompts with --prompts, and choose "
+                    "another --out, too."
                 ) from None
         else:
             active[index] = writing
             writer.begin(index, wish)
 
-    while (total := file.first(wanted)[1]) < wanted:
-        report(total, wanted)
+    while True:
+        found, total = file.first(wanted, fewest)
+        report(min(total, wanted), wanted)
+        if total >= wanted and len(found) >= fewest:
+            return
         while len(active) < writer.most:
             while upcoming in file.done or upcoming in active:
                 upcoming += 1
             proceed(upcoming, make(upcoming), None)
         for index, written in writer.advance():
             proceed(index, active[index], written)
-    report(wanted, wanted)
 
 
 def write_answers(writings: Sequence[Writing], writer: Writer, report: Callable[[int, int], None]) -> list[Dialogue]:

@@ -31,6 +31,7 @@ from .trainer import Schedule, Trainer
 Kind = Literal["eagle", "recurrent", "medusa", "hydra", "draft"]
 HEADS = 4
 DRAFT_LAYERS = 4
+FEWEST_TEXTS = 3  # that are learned from, however few tokens are asked for: two are held out
 EXAM_DEPTH = 5  # of a drafter that can guess any number in a row
 _LESSONS: Mapping[Kind, int] = {"eagle": 3, "recurrent": 3, "draft": 1}  # guesses in a row that are trained; else all
 # Of a run whose guesses share their weights: so long, from its start, only the first guess is trained, whose steps cost
@@ -139,20 +140,21 @@ def _texts(
 ) -> tuple[list[Dialogue], int]:
     """What is learned from, and how many prompts are answered in it."""
     texts, answered, given = list(plan.texts), 0, len(plan.prompts)
-    wanted = plan.tokens - sum(len(text.tokens) for text in texts)
-    if wanted > 0:
+    wanted, fewest = plan.tokens - sum(len(text.tokens) for text in texts), FEWEST_TEXTS - len(texts)
+    if wanted > 0 or fewest > 0:
+        wanted = max(wanted, 1)
         file = DialogueFile(work / "dialogues.jsonl", vocab_size)
-        written, total = file.first(wanted)
-        if total < wanted:
+        written, total = file.first(wanted, fewest)
+        if total < wanted or len(written) < fewest:
             make = dialogues(plan.frame, plan.recipe, plan.openings, plan.seed, plan.prompts)
-            write_dialogues(
-                file, make, writer(), wanted, lambda so_far, of: progress.report("writing", so_far / of), given
-            )
-            written, _ = file.first(wanted)
+
+            def report(so_far: int, of: int) -> None:
+                progress.report("writing", so_far / of)
+
+            write_dialogues(file, make, writer(), wanted, report, given, fewest)
+            written, _ = file.first(wanted, fewest)
         texts += written.values()
         answered = sum(index < given for index in written)
-    if len(texts) < 3:
-        raise TrainingError(f"There are only {len(texts)} texts to learn from; ask for more with --tokens.")
     return texts, answered
 
 

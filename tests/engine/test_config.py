@@ -43,6 +43,12 @@ def test_a_tree_is_no_larger_than_its_ancestor_words() -> None:
         EngineConfig(max_nodes=MAX_NODES + 1)
 
 
+@pytest.mark.parametrize("speculator", ["suffix,,recurrent", "suffix,", ", suffix", " "])
+def test_an_empty_name_among_drafters_is_refused(speculator: str) -> None:
+    with pytest.raises(ConfigError, match=f"^--speculator '{speculator}' holds an empty name"):
+        EngineConfig(speculator=speculator)
+
+
 def test_the_defaults_are_sound() -> None:
     config = EngineConfig()
     assert config.context_length is None

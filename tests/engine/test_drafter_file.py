@@ -44,7 +44,7 @@ def refusal(read: Callable[[], object]) -> str:
 @pytest.mark.parametrize(
     ("config", "words"),
     [
-        (None, "config.json cannot be read (No such file or directory); check --speculator."),
+        (None, "config.json cannot be read (No such file or directory); name a drafter's folder."),
         ("{'hidden_size': 3}", "config.json is not JSON"),
         ('{"a": NaN}', "config.json is not JSON"),
         ("", "config.json is not JSON"),

@@ -76,10 +76,13 @@ def test_what_does_not_fit_is_refused_with_the_mismatch(tmp_path: Path) -> None:
     assert "auto, none, suffix" in message
     for wanted in ("", "suffix,", "~no-such-user-here", "a" * 5000):
         assert "There is no speculator" in refusal(wanted, ConfigError)
+    assert "no folder or model file './missing'; choose auto" in refusal("./missing", ConfigError)
     for wanted in ("auto,suffix", "suffix, none"):
         assert "stands alone" in refusal(wanted, ConfigError)
     twice = write_own(tmp_path / "m", "PacelineMedusa", heads_tensors(HIDDEN))
-    assert "two drafters of the kind 'medusa'" in refusal(f"{twice},{twice}", ConfigError)
+    assert "two drafters of the kind 'medusa'; requests could not tell them apart; leave one out." in refusal(
+        f"{twice},{twice}", ConfigError
+    )
 
 
 def test_auto_takes_what_is_shipped_for_this_model_and_leaves_out_what_does_not_fit(

@@ -87,6 +87,13 @@ def test_compare_names_the_prompts_whose_text_differs(prompts: Path) -> None:
     assert "reported no speculation figures" in text
 
 
+def test_plain_decoding_is_not_compared_with_itself(prompts: Path) -> None:
+    behaviour = Behaviour()
+    with pytest.raises(ConfigError, match="leave --speculation out, or name a drafter"):
+        bench(behaviour, prompts, compare=True, speculation="none")
+    assert behaviour.requests == []
+
+
 def test_some_failures_are_shown_and_all_failing_is_an_exit_code(prompts: Path) -> None:
     code, text = bench(Behaviour(fail="word3"), prompts)
     assert code == 0

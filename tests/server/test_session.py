@@ -6,9 +6,17 @@ import openai.types.realtime as sdk
 import pytest
 from openai.types.realtime.realtime_server_event import RealtimeServerEvent
 from pydantic import TypeAdapter
-from realtime_session import REPLY, Driver, error_of, types
+from realtime_session import LIMITS, REPLY, Driver, error_of, types
 
 from paceline.server.session import MAX_RESPONSES, Begin
+
+
+def test_the_limit_of_a_tree_that_holds_is_told() -> None:
+    driver = Driver()
+    assert driver.events[0]["session"]["speculation"] == {"mode": "auto", "max_nodes": LIMITS.max_nodes}
+    for asked, holds in ((LIMITS.max_nodes + 1, LIMITS.max_nodes), (2, 2)):
+        (updated,) = driver.say("session.update", session={"type": "realtime", "speculation": {"max_nodes": asked}})
+        assert updated["session"]["speculation"]["max_nodes"] == holds
 
 
 def test_a_whole_turn_in_the_accepted_order() -> None:

@@ -20,6 +20,7 @@ from paceline.engine.model.checkpoint import open_checkpoint
 from paceline.engine.request import Delta, Request, SamplingParams
 from paceline.server import train as training
 from paceline.server.cli import main
+from paceline.server.stage_bars import StageBars
 from paceline.server.tokenizer import Tokenizer
 from paceline.spec.cost import StepCost
 from paceline.spec.training import trainer
@@ -92,7 +93,7 @@ def test_a_drafter_is_trained_further(
     other = "eagle" if kind == "recurrent" else "recurrent"
     code, _, err = run(capsys, line(model, tmp_path / "third", cache, other, "--start", str(first)))
     assert code == 1
-    assert str(first) in err
+    assert f"{first} is of the kind {kind}; --start takes one of the kind {other} here." in err
     assert not (tmp_path / "third" / "work" / "dialogues.jsonl").exists()
 
 
@@ -126,18 +127,18 @@ def test_an_interrupted_run_goes_on_and_ends_the_same(
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     assert run(capsys, line(model, whole, cache, "medusa"))[0] == 0
     for stage in ("writing", "reading", "training"):
-        report = training._Bars.report
+        report = StageBars.report
 
         def dies(self: object, now: str, share: float, note: str = "", stage: str = stage) -> None:
             if now == stage and share > 0:
                 raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(training._Bars, "report", dies)
+            patch.setattr(StageBars, "report", dies)
             code, _, err = run(capsys, line(model, cut, cache, "medusa"))
         assert code == 130
         assert "the same command goes on from here" in err
-        assert training._Bars.report is report
+        assert StageBars.report is report
     assert run(capsys, line(model, cut, cache, "medusa"))[0] == 0
     assert (cut / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
     code, _, err = run(capsys, [*line(model, cut, cache, "medusa"), "--seed", "7"])
@@ -162,7 +163,7 @@ def test_eval_keeps_nothing_and_does_not_say_it_goes_on(
     def dies(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(training._Bars, "report", dies)
+    monkeypatch.setattr(StageBars, "report", dies)
     prompts = tmp_path / "prompts.txt"
     prompts.write_text("hello\n")
     code, _, err = run(

@@ -32,7 +32,7 @@ REPLY = [
     "conversation.item.done",
     "response.done",
 ]
-LIMITS = Limits(vocab_size=100, speculators=("auto", "none"))
+LIMITS = Limits(vocab_size=100, speculators=("auto", "none"), max_nodes=16)
 
 
 @dataclass

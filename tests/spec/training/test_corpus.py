@@ -34,6 +34,15 @@ def test_dialogues_are_written_until_there_are_enough_tokens(tmp_path: Path) -> 
     assert all(dialogue.answers for dialogue in found)
 
 
+def test_few_tokens_are_written_on_until_there_are_enough_texts(tmp_path: Path) -> None:
+    shares: list[tuple[int, int]] = []
+    file = DialogueFile(tmp_path / "d.jsonl", 29)
+    write_dialogues(file, MAKE, ScriptedWriter(), 1, lambda done, of: shares.append((done, of)), fewest=4)
+    assert len(file.first(1, 4)[0]) == 4
+    assert len(file.first(1)[0]) == 1
+    assert set(shares) == {(0, 1), (1, 1)}
+
+
 @pytest.mark.parametrize("most", [1, 3, 9])
 @pytest.mark.parametrize("dies_after", [0, 5, 23])
 def test_a_run_that_was_killed_ends_with_the_same_texts(tmp_path: Path, dies_after: int, most: int) -> None:

@@ -239,9 +239,11 @@ def test_minutes_end_a_run_before_its_epochs(tmp_path: Path) -> None:
     assert 0 < report["steps"] < 10_000
 
 
-def test_too_little_text_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TrainingError, match="--tokens"):
-        one_run(tmp_path / "run", replace(PLAN, tokens=1))
+def test_however_few_tokens_are_asked_for_there_is_text_to_hold_out(tmp_path: Path) -> None:
+    report = one_run(tmp_path / "run", replace(PLAN, tokens=1))
+    assert (report["texts"], report["held_out_texts"]) == (3, 2)
+    held = [Dialogue(tuple(range(1, 21)), ((2, 20),))]
+    assert one_run(tmp_path / "held", replace(PLAN, tokens=1, texts=held))["texts"] == 3
 
 
 @pytest.mark.parametrize("kind", ["eagle", "recurrent", "medusa", "hydra", "draft"])
