@@ -5,6 +5,7 @@ Pickled weights are code until proven otherwise: torch reads them with `weights_
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -40,6 +41,8 @@ class DrafterFile:
         self.folder = folder
         path = folder / CONFIG
         try:
+            if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe would be waited for
+                raise OSError(errno.EINVAL, "no regular file")
             config = orjson.loads(path.read_bytes())
         except orjson.JSONDecodeError as error:
             raise ModelError(f"The drafter's config {path} is not JSON ({error}); fetch the drafter again.") from error

@@ -164,13 +164,13 @@ class Engine:
         if guessing:
             asks = [_ask(plan.rows[i]) for i in guessing]
             modes = [plan.rows[i].seq.request.speculation.mode for i in guessing]
-            known = plan.work
+            rows = sum(row.known for row in plan.rows)
 
             def pays(drafter: str, cost_ms: float, asking: Sequence[int], guesses: Sequence[Guesses]) -> bool:
-                return self._planner.pays(drafter, cost_ms, asking, asks, guesses, known)
+                return self._planner.pays(drafter, cost_ms, asking, asks, guesses, rows)
 
             guesses = self._drafters.propose(asks, modes, pays)
-            trees = dict(zip(guessing, self._planner.drafts(asks, guesses, known), strict=True))
+            trees = dict(zip(guessing, self._planner.drafts(asks, guesses, rows), strict=True))
         return [trees.get(i) or self._known_chain(row) for i, row in enumerate(plan.rows)]
 
     def _known_chain(self, row: Row) -> Draft:

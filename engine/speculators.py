@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +39,7 @@ from .model.assets import TextAssets
 from .model.checkpoint import Checkpoint
 from .model.config import FAMILIES, ModelConfig, RopeConfig
 from .model.decoder import Decoder, cache_shape, rotation
-from .model.weights import ModelWeights
+from .model.weights import ModelWeights, model_fingerprint
 from .recurrent_file import read_recurrent
 
 _log = logging.getLogger(__name__)
@@ -220,7 +219,10 @@ def _named(name: str, target: Target, fingerprint: int) -> Speculator:
         return _trained(shipped, target)  # before a folder that happens to be called so; ./name is the folder
     path = Path(os.path.expanduser(name))  # noqa: PTH111 - a ~user that is not known is no error, but no folder either
     if name and answers(path.is_dir):
-        return _trained(DrafterFile(path), target)
+        file = DrafterFile(path)
+        if file.config.get("trained_for", fingerprint) != fingerprint:
+            _log.warning("The drafter %s was trained for another model: it may seldom be right about this one.", path)
+        return _trained(file, target)
     if path.suffix.lower() == ".gguf" and answers(path.is_file):
         return _whole_model(path, target)
     known = ", ".join((AUTO, NONE, *FREE, *_shipped(fingerprint)))
@@ -293,8 +295,3 @@ def _check(shape: CacheShape, path: Path, ops: Ops) -> None:
         ops.check(shape)
     except BackendError as error:
         raise ModelError(f"The drafter {path} cannot run here: {error}") from error
-
-
-def model_fingerprint(weights: ModelWeights) -> int:
-    """The same for every file of one model, however its matrices are stored: vectors keep their values."""
-    return zlib.crc32(np.ascontiguousarray(weights.norm, np.float32).tobytes())

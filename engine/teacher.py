@@ -21,9 +21,8 @@ from .device import choose_device
 from .model.checkpoint import Checkpoint
 from .model.config import ModelConfig
 from .model.decoder import Decoder, cache_shape
-from .model.weights import LayerWeights
+from .model.weights import LayerWeights, model_fingerprint
 from .page_table import blocks_for
-from .speculators import model_fingerprint
 
 Floats = NDArray[np.float32]
 

@@ -20,7 +20,7 @@ from paceline.engine.config import EngineConfig
 from paceline.engine.drafter_file import DrafterFile
 from paceline.engine.errors import ConfigError, ModelError
 from paceline.engine.model.checkpoint import Checkpoint, open_checkpoint
-from paceline.engine.speculators import model_fingerprint
+from paceline.engine.model.weights import model_fingerprint
 from paceline.engine.teacher import DecoderTeacher, target_of, weights_checksum
 from paceline.engine.writer import EngineWriter
 from paceline.spec.eagle import ARCHITECTURE as EAGLE

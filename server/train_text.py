@@ -62,8 +62,8 @@ def prompt_tokens(path: Path, template: ChatTemplate, tokenizer: Tokenizer) -> l
 def logged_texts(path: Path, template: ChatTemplate, tokenizer: Tokenizer, frame: Frame, length: int) -> list[Dialogue]:
     """Conversations that were held, one JSON object a line: `messages` with answers in them, or `text`.
 
-    What is longer than `length` tokens is cut off. Raises ConfigError for a line with neither, or with messages that the
-    template refuses.
+    What is longer than `length` tokens is cut off. Raises ConfigError for a line with neither, or with messages
+    that the template refuses.
     """
     try:
         lines = path.read_bytes().splitlines()

@@ -77,14 +77,14 @@ class Planner:
         asking: Sequence[int],
         asks: Sequence[Ask],
         guesses: Sequence[Guesses],
-        known: Work,
+        rows: int,
     ) -> bool:
         """Whether the guesses a drafter would add are worth the time it takes; if so it must be asked.
 
-        asking: those of the asks it would answer. guesses: what the asks have so far. known: what the step computes
-        anyway, the roots included.
+        asking: those of the asks it would answer. guesses: what the asks have so far. rows: that the step
+        computes anyway, the roots included.
         """
-        plan = self._plan(asks, guesses, known)
+        plan = self._plan(asks, guesses, rows)
         self._learn_gain(asks, guesses, plan)
         sequences = [(asks[i].seq_id, plan.expected[i]) for i in asking]
         pays = self._gain.pays(drafter, cost_ms, sequences, plan.rate, plan.ms)
@@ -92,19 +92,24 @@ class Planner:
             self._asked = _Asked(drafter, asking, plan)
         return pays
 
-    def drafts(self, asks: Sequence[Ask], guesses: Sequence[Guesses], known: Work) -> list[Draft]:
-        """Trees that maximise (sequences + accepted guesses) / ms. known: what the step computes anyway."""
-        plan = self._plan(asks, guesses, known)
+    def drafts(self, asks: Sequence[Ask], guesses: Sequence[Guesses], rows: int) -> list[Draft]:
+        """Trees that maximise (sequences + accepted guesses) / ms. rows: that the step computes anyway."""
+        plan = self._plan(asks, guesses, rows)
         self._learn_gain(asks, guesses, plan)
         return [
             _draft(ask, mine, picks, _reason(ask, mine, picks))
             for ask, mine, picks in zip(asks, guesses, plan.picks, strict=True)
         ]
 
-    def _plan(self, asks: Sequence[Ask], guesses: Sequence[Guesses], known: Work) -> _Plan:
+    def _plan(self, asks: Sequence[Ask], guesses: Sequence[Guesses], rows: int) -> _Plan:
         """Background sequences choose among what is left when all others have chosen."""
-        plan = _Plan([[] for _ in asks], [0.0] * len(asks), self._cost.ms(known))
-        rows, seen_ms = known.rows, [self._cost.seen_ms * len(ask.tokens) for ask in asks]
+        # What a prompt's chunk takes does not count: it would make every guess beside it look cheap, though its time is
+        # as dear as in the steps to come, and the next chunk waits for it. A row costs what it adds to the whole step.
+        roots = Work(0)
+        for ask in asks:
+            roots = roots.beside(len(ask.tokens) - 1, 1)
+        plan = _Plan([[] for _ in asks], [0.0] * len(asks), self._cost.ms(roots))
+        seen_ms = [self._cost.seen_ms * len(ask.tokens) for ask in asks]
         for background in (False, True):
             ranked: list[_Choice] = []
             for sequence, (ask, mine) in enumerate(zip(asks, guesses, strict=True)):

@@ -6,6 +6,7 @@ named as Hugging Face names them; a reader for another format translates. Shapes
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -185,3 +186,8 @@ def load_weights(config: ModelConfig, reader: TensorReader) -> ModelWeights:
         norm=vector("model.norm.weight", hidden),
         lm_head=embed if config.tie_embeddings else matrix("", hidden, lm_head=config.vocab_size),
     )
+
+
+def model_fingerprint(weights: ModelWeights) -> int:
+    """The same for every file of one model, however its matrices are stored: vectors keep their values."""
+    return zlib.crc32(np.ascontiguousarray(weights.norm, np.float32).tobytes())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import struct
 from collections.abc import Callable
@@ -209,3 +210,9 @@ def test_parameters_and_views_in_a_pickle_are_read(tmp_path: Path) -> None:
     file = DrafterFile(tmp_path)
     assert np.array_equal(file.floats("m", 2, 3), VALUES.numpy())
     assert file.floats("turned", 3, 2).flags.c_contiguous
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "config.json")
+    with pytest.raises(ModelError, match="no regular file"):
+        DrafterFile(tmp_path)

@@ -13,7 +13,8 @@ from fakes import RandomCheckpoint
 from tiny_heads import heads_tensors, write_eagle, write_own, write_published, write_recurrent
 
 from paceline.engine.errors import ConfigError, ModelError
-from paceline.engine.speculators import Target, find_speculators, model_fingerprint
+from paceline.engine.model.weights import model_fingerprint
+from paceline.engine.speculators import Target, find_speculators
 from paceline.kernels.backend import load
 from paceline.kernels.linear import float_rows
 from paceline.spec import pretrained
@@ -99,6 +100,22 @@ def test_auto_takes_what_is_shipped_for_this_model_and_leaves_out_what_does_not_
     assert record.message.startswith(f"Left out a shipped drafter: The drafter {tmp_path / 'c-hydra'} reads hidden")
     assert names("medusa") == ["medusa"]
     assert good.is_dir()
+
+
+def test_a_folder_that_is_named_may_be_another_models_and_it_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A fine-tune shares its base's drafters, and guesses never decide what is said."""
+    own, other = tmp_path / "own", tmp_path / "other"
+    mark = model_fingerprint(WEIGHTS)
+    write_own(own, "PacelineMedusa", heads_tensors(HIDDEN), trained_for=mark)
+    write_own(other, "PacelineMedusa", heads_tensors(HIDDEN), trained_for=mark + 1)
+    with caplog.at_level(logging.WARNING):
+        assert names(str(own)) == ["medusa"]
+        assert not caplog.records
+        assert names(str(other)) == ["medusa"]
+    (record,) = caplog.records
+    assert record.message.startswith(f"The drafter {other} was trained for another model")
 
 
 def test_a_shipped_name_wins_over_a_folder_called_so_which_a_path_still_names(

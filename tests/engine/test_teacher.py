@@ -11,7 +11,7 @@ from tiny_models import make_folder, write_gguf
 from paceline.engine import teacher as teaching
 from paceline.engine.config import EngineConfig
 from paceline.engine.model.checkpoint import open_checkpoint
-from paceline.engine.speculators import model_fingerprint
+from paceline.engine.model.weights import model_fingerprint
 from paceline.engine.teacher import DecoderTeacher, target_of, weights_checksum
 
 CONFIG = EngineConfig(device="cpu", backend="reference")

@@ -60,7 +60,7 @@ def drafts(
         Ask(f"s{i}", [100 + i], 1, MAX_NODES - 1 if budgets is None else budgets[i], background=i in background)
         for i in range(len(given_))
     ]
-    return planner.drafts(asks, [merge([proposal]) for proposal in given_], Work(len(given_) if rows is None else rows))
+    return planner.drafts(asks, [merge([proposal]) for proposal in given_], len(given_) if rows is None else rows)
 
 
 def guesses_in(draft: Draft) -> list[int]:
@@ -68,8 +68,10 @@ def guesses_in(draft: Draft) -> list[int]:
 
 
 def rate(cost: StepCost, rows: int, given: Sequence[Proposal], picks: Sequence[Sequence[int]]) -> float:
+    """Beside a prompt's chunk guesses cost what they add to the whole step, and its own time is nobody's."""
     tokens = len(given) + sum(likelihoods(p)[guess] for p, chosen in zip(given, picks, strict=True) for guess in chosen)
-    return tokens / cost.ms(Work(rows + sum(map(len, picks))))
+    plain, more = cost.ms(Work(len(given))), cost.ms(Work(rows + sum(map(len, picks)))) - cost.ms(Work(rows))
+    return tokens / (plain + more)
 
 
 @settings(max_examples=80)
@@ -129,7 +131,8 @@ def count_planned(cost: StepCost, *proposals: Proposal, rows: int | None = None)
 
 def test_no_guesses_where_each_row_costs_its_full_price() -> None:
     assert count_planned(PROPORTIONAL, chain(0.99, 0.99, 0.99)) == 0
-    assert count_planned(PROPORTIONAL, chain(0.95), chain(0.95), rows=50) == 2  # beside a prefill a row is nearly free
+    assert count_planned(PROPORTIONAL, chain(0.95), chain(0.95), rows=50) == 0  # nor beside a prompt's chunk
+    assert count_planned(FLAT, chain(0.95), chain(0.95), rows=50) == 2
 
 
 def test_worthless_guesses_are_left_out_even_where_they_are_free() -> None:
@@ -156,7 +159,7 @@ def test_behind_many_keys_fewer_guesses_are_worth_a_row() -> None:
     counts = []
     for keys in (10, 1000, 4000):
         ask = Ask("s", range(keys), 1, MAX_NODES - 1)
-        (draft,) = planner.drafts([ask], [merge([chain(*[0.8] * 12)])], Work(0).beside(keys - 1, 1))
+        (draft,) = planner.drafts([ask], [merge([chain(*[0.8] * 12)])], 1)
         counts.append(len(draft.picks))
     assert counts[0] > counts[1] > counts[2] > 0
 
@@ -194,7 +197,7 @@ def test_drafters_that_agree_share_a_row() -> None:
     cost = StepCost({1: 1.0, 11: 7.0})
     one, other = Proposal("a", (7, 8), (-1, -1), (0.5, 0.1)), Proposal("b", (7,), (-1,), (0.5,))
     for given_, expected in (([one], []), ([one, other], [7])):
-        (draft,) = Planner(cost).drafts([Ask("s", [1], 1, 9)], [merge(given_)], Work(1))
+        (draft,) = Planner(cost).drafts([Ask("s", [1], 1, 9)], [merge(given_)], 1)
         assert guesses_in(draft) == expected
     assert draft.guesses.votes[draft.picks[0]] == (Vote("a", 0, 0.5), Vote("b", 0, 0.5))
 
@@ -263,8 +266,8 @@ def test_one_that_costs_time_and_is_always_wrong_is_hardly_asked_after_twenty_st
     ask = [Ask("s", [1], 1, 15)]
     spent = 0.0
     for step in range(420):
-        asked = planner.pays("dear", share, [0], ask, [NO_GUESSES], Work(1))
-        (draft,) = planner.drafts(ask, [merge([chain(*[0.8] * 6)]) if asked else NO_GUESSES], Work(1))
+        asked = planner.pays("dear", share, [0], ask, [NO_GUESSES], 1)
+        (draft,) = planner.drafts(ask, [merge([chain(*[0.8] * 6)]) if asked else NO_GUESSES], 1)
         spent += share * asked + cost.ms(Work(len(draft.tree))) if step >= 20 else 0.0
         planner.observe(draft, (99,))
     assert spent <= 400 * 1.02
@@ -277,8 +280,8 @@ def test_one_that_pays_is_asked_and_one_that_recovers_is_asked_again() -> None:
     asked = {True: 0, False: 0}
     for phase, right in enumerate((True, False, True)):
         for step in range(1500):
-            if planner.pays("dear", 0.2, [0], ask, [NO_GUESSES], Work(1)):
-                (draft,) = planner.drafts(ask, [merge([chain(0.8, 0.8)])], Work(1))
+            if planner.pays("dear", 0.2, [0], ask, [NO_GUESSES], 1):
+                (draft,) = planner.drafts(ask, [merge([chain(0.8, 0.8)])], 1)
                 planner.observe(draft, (0, 1, 9) if right else (99,))
                 asked[right] += phase != 2 or step > 1400
     assert asked[False] < 150
@@ -293,8 +296,8 @@ def test_one_that_finds_what_is_known_already_is_not_worth_its_time() -> None:
     dear = Proposal("dear", free.tokens, free.parents, free.probabilities)
     asked = 0
     for step in range(300):
-        pays = planner.pays("dear", 0.5, [0], ask, [merge([free])], Work(1))
-        (draft,) = planner.drafts(ask, [merge([free, dear] if pays else [free])], Work(1))
+        pays = planner.pays("dear", 0.5, [0], ask, [merge([free])], 1)
+        (draft,) = planner.drafts(ask, [merge([free, dear] if pays else [free])], 1)
         planner.observe(draft, (0, 1, 9))
         asked += pays and step > 30
     assert asked < 12
@@ -306,7 +309,7 @@ def test_steps_of_catching_up_teach_nothing_about_guesses() -> None:
         planner, ask = Planner(StepCost({1: 1.0, 101: 6.0})), [Ask("s", [1], 1, 15)]
         asked = 0
         for _ in range(50):
-            pays = planner.pays("dear", 0.5, [0], ask, [NO_GUESSES], Work(1))
-            planner.drafts(ask, [merge([Proposal("dear", catching_up=catching_up)] if pays else [])], Work(1))
+            pays = planner.pays("dear", 0.5, [0], ask, [NO_GUESSES], 1)
+            planner.drafts(ask, [merge([Proposal("dear", catching_up=catching_up)] if pays else [])], 1)
             asked += pays
         assert (asked == 50) == catching_up
