@@ -2,88 +2,28 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 from equality import Oracle, assert_equal
-from fakes import RandomCheckpoint, Replies, make_request, run, tiny_engine
+from fakes import RandomCheckpoint, make_request, run, tiny_engine
+from loops import PATIENCE_S, Inbox, in_threads, is_idle, running, wait_until
 
-from paceline.engine.engine import Engine
 from paceline.engine.errors import OverloadedError, RequestError
 from paceline.engine.loop import EngineLoop
-from paceline.engine.request import Delta, Request, Speculation
-from paceline.engine.runner import StepOutput
-from paceline.engine.scheduler import Plan
+from paceline.engine.request import Delta, Request
 from paceline.spec.suffix import Suffix
-from paceline.spec.tree import TokenTree
 
 VOCAB = 61
 PROMPT = list(range(20))
-PATIENCE_S = 60.0  # no measurement, only an end
 
 
 @pytest.fixture(scope="module")
 def checkpoint() -> RandomCheckpoint:
     return RandomCheckpoint(VOCAB, context_length=256)
-
-
-class Inbox(Replies):
-    """Deltas as they come, to wait for."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._arrived = threading.Condition()
-
-    def __call__(self, deltas: list[Delta]) -> None:
-        with self._arrived:
-            super().__call__(deltas)
-            self._arrived.notify_all()
-
-    def wait(self, condition: Callable[[], bool]) -> None:
-        with self._arrived:
-            assert self._arrived.wait_for(condition, PATIENCE_S), "it did not come"
-
-    def wait_for_finish(self, *request_ids: str) -> None:
-        self.wait(lambda: all(name in self.deltas and self.finish(name) for name in request_ids))
-
-    def wait_for_tokens(self, request_id: str, count: int) -> None:
-        self.wait(lambda: len(self.tokens(request_id)) >= count)
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < end, "it did not come true"
-        time.sleep(0.001)
-
-
-@contextmanager
-def running(engine: Engine, post: Callable[[list[Delta]], None]) -> Iterator[EngineLoop]:
-    loop = EngineLoop(engine, post)
-    loop.start()
-    try:
-        yield loop
-    finally:
-        loop.stop()
-
-
-def is_idle(loop: EngineLoop) -> bool:
-    stats = loop.stats()
-    return stats.running == stats.waiting == stats.blocks_held == 0
-
-
-def in_threads(*tasks: Callable[[], None]) -> None:
-    threads = [threading.Thread(target=task) for task in tasks]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE_S)
-        assert not thread.is_alive()
 
 
 def test_eight_streams_at_once_each_equal_their_solo_run(
@@ -245,71 +185,6 @@ def test_many_clients_come_and_go(checkpoint: RandomCheckpoint) -> None:
         finished = [name for name in inbox.deltas if inbox.finish(name)]
         assert len(finished) >= 24
         assert all(inbox.tokens(name) == truth for name in finished)
-    engine.check()
-
-
-def test_a_step_that_breaks_ends_its_sequences_and_the_thread_goes_on(
-    checkpoint: RandomCheckpoint, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    inbox, engine = Inbox(), tiny_engine(checkpoint, [Suffix()])
-    forward = engine._runner.forward
-
-    def breaks(plan: Plan, trees: Sequence[TokenTree]) -> StepOutput:
-        if any(row.seq.id == "bad" for row in plan.rows):
-            raise RuntimeError("no pass for this one")
-        return forward(plan, trees)
-
-    monkeypatch.setattr(engine._runner, "forward", breaks)
-    with running(engine, inbox) as loop, caplog.at_level(logging.ERROR):
-        loop.submit(make_request("good", PROMPT, max_tokens=200))
-        inbox.wait_for_tokens("good", 1)
-        loop.submit(make_request("bad", PROMPT, max_tokens=200))
-        inbox.wait_for_finish("good", "bad")
-        for name in ("good", "bad"):
-            last = inbox.deltas[name][-1]
-            assert (last.finish, last.tokens) == ("error", ())
-            assert last.error is not None
-            assert last.error.endswith(".")
-        assert "a step failed" in caplog.text
-        assert "no pass for this one" in caplog.text
-        request = make_request("next", PROMPT, max_tokens=20)
-        loop.submit(request)
-        inbox.wait_for_finish("next")
-        assert is_idle(loop)
-        assert not loop.stats().stuck
-    engine.check()
-    assert inbox.tokens("next") == run(tiny_engine(checkpoint), [request]).tokens("next")
-
-
-@pytest.mark.parametrize("method", ["cost_ms", "propose", "observe", "forget"])
-def test_a_drafter_that_breaks_ends_no_reply(
-    checkpoint: RandomCheckpoint, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, method: str
-) -> None:
-    requests = [make_request("short", PROMPT, max_tokens=8), make_request("long", PROMPT[3:], max_tokens=60)]
-    inbox, drafter = Inbox(), Suffix()
-    works, calls = getattr(drafter, method), iter(range(100))
-
-    def breaks(*given: object) -> object:
-        if next(calls) == (0 if method == "forget" else 3):
-            raise RuntimeError("out of wit")
-        return works(*given)
-
-    monkeypatch.setattr(drafter, method, breaks)
-    engine = tiny_engine(checkpoint, [drafter])
-    with running(engine, inbox) as loop, caplog.at_level(logging.ERROR):
-        for request in requests:
-            loop.submit(request)
-        inbox.wait_for_finish("short", "long")
-        last = make_request("last", PROMPT, mode="suffix", max_tokens=5)
-        loop.submit(last)  # it is still known by name
-        inbox.wait_for_finish("last")
-    plain = run(tiny_engine(checkpoint), [*requests, replace(last, speculation=Speculation())])
-    assert all(inbox.tokens(name) == plain.tokens(name) for name in ("short", "long", "last"))
-    assert {delta.reason for delta in inbox.deltas["last"][1:]} == {"off"}
-    assert [record.getMessage() for record in caplog.records] == [
-        "The drafter suffix failed and is not asked any more; replies go on without it."
-    ]
-    assert "out of wit" in caplog.text
     engine.check()
 
 
