@@ -164,7 +164,7 @@ class Engine:
         if guessing:
             asks = [_ask(plan.rows[i]) for i in guessing]
             modes = [plan.rows[i].seq.request.speculation.mode for i in guessing]
-            rows = sum(row.known for row in plan.rows)
+            rows = plan.work.rows
 
             def pays(drafter: str, cost_ms: float, asking: Sequence[int], guesses: Sequence[Guesses]) -> bool:
                 return self._planner.pays(drafter, cost_ms, asking, asks, guesses, rows)

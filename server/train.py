@@ -127,19 +127,19 @@ class Subject:
         return DecoderTeacher(self.checkpoint, self._config, taps, length, self.cache)
 
 
-def drafter_for(target: Target, folder: Path) -> DrafterFile:
-    """Raises ModelError for one that says it was trained for another model."""
+def drafter_for(fingerprint: int, folder: Path) -> DrafterFile:
+    """Raises ModelError for one that says it was trained for another model than that of this fingerprint."""
     file = DrafterFile(folder)
-    if file.config.get("trained_for", target.trained_for) != target.trained_for:
+    if file.config.get("trained_for", fingerprint) != fingerprint:
         raise ModelError(f"The drafter {folder} was trained for another model; name the one it was made for.")
     return file
 
 
-def _start(options: TrainOptions, target: Target) -> DrafterFile | None:
+def _start(options: TrainOptions, fingerprint: int) -> DrafterFile | None:
     """Raises ModelError for a drafter of another kind."""
     if options.start is None:
         return None
-    file = drafter_for(target, options.start)
+    file = drafter_for(fingerprint, options.start)
     kinds = {_KINDS.get(name, name) for name in file.architectures}
     if kinds and options.kind not in kinds:
         raise ModelError(
@@ -152,7 +152,7 @@ def _start(options: TrainOptions, target: Target) -> DrafterFile | None:
 def run_training(options: TrainOptions, path: Path, cache: Path) -> None:
     """Raises ConfigError or ModelError."""
     model = Subject(path, cache, options.threads)
-    config = model.checkpoint.config
+    config, fingerprint = model.checkpoint.config, model_fingerprint(model.checkpoint.load())
     texts = []
     if options.text is not None:
         texts = logged_texts(options.text, model.template, model.tokenizer, model.frame, model.recipe.length)
@@ -173,13 +173,13 @@ def run_training(options: TrainOptions, path: Path, cache: Path) -> None:
         recipe=model.recipe,
         prompts=prompts,
         texts=texts,
-        start=_start(options, model.target()),
+        start=_start(options, fingerprint),
     )
     with _goes_on(), expected_errors(), progress_bars() as progress:
         report = train(
             plan,
             options.out,
-            options.settings(model_fingerprint(model.checkpoint.load()), weights_checksum(model.checkpoint)),
+            options.settings(fingerprint, weights_checksum(model.checkpoint)),
             {**_about(), "model": options.model, "seed": options.seed, "command": options.command()},
             target=model.target,
             writer=model.writer,

@@ -72,7 +72,7 @@ def run_eval(drafter: Path, path: Path, cache: Path, prompts: Path, threads: int
 
 def _load(folder: Path, subject: Subject) -> _Drafter:
     target = subject.target()
-    file = drafter_for(target, folder)
+    file = drafter_for(target.trained_for, folder)
     architectures = file.config.get("architectures") or []
     config = subject.checkpoint.config
     if MEDUSA in architectures or HYDRA in architectures:

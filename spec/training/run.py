@@ -109,8 +109,6 @@ def train(
     if plan.kind == "draft" and plan.layers > layers:
         raise TrainingError(f"The model has {layers} layers and can give no draft model {plan.layers}; ask for fewer.")
     with run_folder(folder, settings) as work:
-        if plan.start is not None:  # what does not fit is refused before hours of writing
-            load_weights(make_student(plan.kind, target(), taps_of(plan.kind, layers)), plan.start)
         done = folder / REPORT
         if done.exists():
             try:
@@ -118,6 +116,8 @@ def train(
             except ValueError as error:
                 raise TrainingError(f"{done} is damaged; delete it, and the run ends again.") from error
             return finished
+        if plan.start is not None:  # what does not fit is refused before hours of writing
+            load_weights(make_student(plan.kind, target(), taps_of(plan.kind, layers)), plan.start)
         texts, answered = _texts(plan, work, vocab_size, writer, progress)
         goal = target()
         taps = taps_of(plan.kind, layers)
