@@ -22,6 +22,8 @@ for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"  # its threads would be lost in a fork, about which it warns
 os.environ["PYTHONSAFEPATH"] = "1"
+# Read by Triton when a kernel is defined: its kernels run here on any machine, slowly, one program after the other.
+os.environ["TRITON_INTERPRET"] = "1"
 # The tests decide what a command is told; a variable of the developer's shell must not.
 for variable in [name for name in os.environ if name.startswith("PACELINE_") and name != "PACELINE_CACHE"]:
     del os.environ[variable]

@@ -27,7 +27,7 @@ TENSOR_FREE = tuple(
 )
 HEAVY = ("torch", "triton", "transformers")
 
-# path -> why it may import torch, besides the files called reference.py
+# path -> why it may import torch, besides the backends that compute with tensors
 LOADS_TORCH: dict[str, str] = {
     f"spec/training/{name}.py": "a drafter learns by torch's gradients; serving never loads it"
     for name in (
@@ -208,8 +208,13 @@ def test_only_references_import_torch_with_themselves() -> None:
         for path in sources()
         if any(module.split(".")[0] in HEAVY for module in imported(tree(path), path, late_too=False))
     }
-    assert not {path for path in eager if not path.endswith("reference.py")} - set(LOADS_TORCH)
+    assert not {path for path in eager if not _is_of_tensors(path)} - set(LOADS_TORCH)
     assert set(LOADS_TORCH) <= eager, "an exception that is needed no more"
+
+
+def _is_of_tensors(path: str) -> bool:
+    """Loaded with a backend that computes with torch or Triton, and never without."""
+    return path.endswith(("reference.py", "triton_impl.py")) or path.startswith("kernels/gpu/")
 
 
 @pytest.mark.parametrize("kind", ["gguf", "bfloat16 folder"])

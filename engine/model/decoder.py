@@ -134,7 +134,7 @@ class Decoder:
             x = ops.linear(ops.linear(x, layer.gate_up, norm=layer.ffn_norm, gate=True), layer.down, residual=x)
             features = self._tap(features, x, index + 1)
         hidden = ops.select(x, batch.sampled)
-        return (ops.linear(hidden, self._lm_head, norm=self._norm), hidden, *features)
+        return (ops.linear(hidden, self._lm_head, norm=self._norm, wide=True), hidden, *features)
 
     def _tap(self, sums: list[Activation], x: Activation, layers: int) -> list[Activation]:
         """The features' sums so far, [R, W] or None each, with what is taken from x after so many layers."""

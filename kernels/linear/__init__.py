@@ -149,8 +149,9 @@ class Linear(Protocol):
         residual: Activation | None = None,
         gate: bool = False,
         silu: bool = False,
+        wide: bool = False,
     ) -> Activation:
-        """x [R, K] -> [R, N], in the dtype of x.
+        """x [R, K] -> [R, N], in the dtype of x; wide: in float32, as logits are wanted.
 
         norm: normalise x first. residual [R, N]: add to the result. gate: the weight's first N/2 rows are gates, the
         result is silu(first half) * second half, [R, N/2] (SwiGLU, Shazeer, arXiv 2002.05202). silu: the result is

@@ -61,6 +61,7 @@ def linear(
     residual: torch.Tensor | None = None,
     gate: bool = False,
     silu: bool = False,
+    wide: bool = False,
 ) -> torch.Tensor:
     if gate and silu:
         raise ValueError("a gated result has no silu of its own")
@@ -74,4 +75,5 @@ def linear(
         y = functional.silu(first) * second
     if silu:
         y = functional.silu(y)
-    return y if residual is None else y.add_(residual)
+    y = y if residual is None else y.add_(residual)
+    return y.float() if wide else y

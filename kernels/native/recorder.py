@@ -137,6 +137,7 @@ class Recorder:
         residual: Value | None = None,
         gate: bool = False,
         silu: bool = False,
+        wide: bool = False,  # every activation is float32
     ) -> Value:
         if gate and silu:
             raise ValueError("a gated result has no silu of its own")

@@ -1,0 +1,1 @@
+"""The Triton backend: what all its ops share, and the table of them."""
