@@ -13,9 +13,9 @@ ALIGNMENT = 16  # bytes, or elements of a size: what the launcher finds out abou
 class Variant:
     """A launch that happens in serving, to be compiled ahead of time for any target.
 
-    name: unique among all variants. kernel: a function under `triton.jit`. types: of each argument that is no constant,
-    as Triton spells it: "*bf16", "*i32", "i32". constants: values of the `tl.constexpr` arguments, and None for pointers
-    that are absent. aligned: arguments that are multiples of `ALIGNMENT` when it is launched.
+    name: unique among all. kernel: a function under `triton.jit`. types: of each argument that is no constant,
+    as Triton spells it: "*bf16", "*i32", "i32". constants: values of the `tl.constexpr` arguments, and None for
+    pointers that are absent. aligned: arguments that are multiples of `ALIGNMENT` when it is launched.
     """
 
     name: str
