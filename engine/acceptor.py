@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paceline.kernels.backend import Ops
+from paceline.kernels.sample import Draw
 from paceline.spec.accept import walk
 from paceline.spec.proposer import Verdict
 from paceline.spec.tree import TokenTree
 
 from .request import Finish, TokenLogprob
 from .runner import StepOutput
-from .sampling import Chooser
+from .sampling import Chooser, draw_of
 from .scheduler import Plan
 from .sequence import Sequence
 
@@ -38,10 +39,24 @@ class Acceptor:
         self._ops = ops
         self._context_length = context_length
 
-    def walk(self, plan: Plan, trees: Seq[TokenTree], out: StepOutput) -> list[Outcome]:
-        """One outcome per row. The reply ends inside an accepted run where a stop id or a length says so."""
-        wanted = any(row.samples and row.seq.request.sampling.takes_argmax for row in plan.rows)
-        greedy = self._ops.greedy(out.logits) if wanted else []
+    def draws(self, plan: Plan, trees: Seq[TokenTree]) -> list[Draw | None]:
+        """How each sampled row of the step is drawn, in the order of its logits; None where only the walk can say."""
+        draws: list[Draw | None] = []
+        for row, tree in zip(plan.rows, trees, strict=True):
+            if row.samples:
+                params, first = row.seq.request.sampling, row.known - 1
+                if params.draws_alone:
+                    start = len(row.seq.tokens) - first
+                    draws += [draw_of(params, start + depth) for depth in tree.depths[first:]]
+                else:
+                    draws += [None] * (len(tree) - first)
+        return draws
+
+    def walk(self, plan: Plan, trees: Seq[TokenTree], out: StepOutput, drawn: Seq[int | None]) -> list[Outcome]:
+        """One outcome per row. The reply ends inside an accepted run where a stop id or a length says so.
+
+        drawn: what was chosen for each row of the logits, None where it is chosen here.
+        """
         outcomes = []
         for row, tree, start in zip(plan.rows, trees, out.starts, strict=True):
             if not row.samples:
@@ -49,7 +64,7 @@ class Acceptor:
                 continue
             seq, first = row.seq, row.known - 1
             stop = start + len(tree) - first
-            choose = Chooser(seq, out.logits[start:stop], greedy[start:stop], first, self._ops)
+            choose = Chooser(seq, out.logits[start:stop], drawn[start:stop], first, self._ops)
             path, tokens = walk(tree, row.known, choose, partial(self._is_last, seq))
             outcomes.append(
                 Outcome(

@@ -159,6 +159,7 @@ def build_engine(
         drafters=drafters,
         planner=Planner(cost),
         guard=guard or Guard(),
+        overlap=ops.asynchronous,
         context_length=context_length,
         vocab_size=model.vocab_size,
     )

@@ -29,6 +29,7 @@ Post = Callable[[list[Delta]], None]
 class Engine:
     """Turns requests into deltas, one step at a time. Not thread safe: `EngineLoop` gives it a thread.
 
+    overlap: what a step brought is told while the next one is computed: on a device that needs no host meanwhile.
     context_length: most tokens of prompt and reply together. vocab_size: token ids lie below it.
     """
 
@@ -42,6 +43,7 @@ class Engine:
         drafters: Drafters,
         planner: Planner,
         guard: Guard,
+        overlap: bool,
         context_length: int,
         vocab_size: int,
     ) -> None:
@@ -55,6 +57,8 @@ class Engine:
         self._drafters = drafters
         self._planner = planner
         self._guard = guard
+        self._overlap = overlap
+        self._news: list[Delta] = []  # what the last step brought and nobody was told yet
 
     @property
     def speculators(self) -> tuple[str, ...]:
@@ -113,7 +117,8 @@ class Engine:
         self.pages.forget_prefixes()
         for seq in failed:
             self.scheduler.retire(seq)
-        post([Delta(request_id=seq.id, tokens=(), finish="error", error=message) for seq in failed])
+        self._news += [Delta(request_id=seq.id, tokens=(), finish="error", error=message) for seq in failed]
+        self._tell(post)
         for seq in failed:
             self._forget(seq.id)
 
@@ -131,7 +136,7 @@ class Engine:
         start = time.perf_counter()
         plan = self.scheduler.schedule()
         if not plan.rows:
-            return
+            return self._tell(post)
         guessing = [i for i, row in enumerate(plan.rows) if row.guesses > 0]
         only_decodes = all(row.seq.is_decoding for row in plan.rows)  # said now: a prompt that ends here decodes next
         drafting = self._guard.drafts(len(guessing), only_decodes)
@@ -139,15 +144,22 @@ class Engine:
         trees = [draft.tree for draft in drafts]
         before = time.perf_counter()
         out = self._runner.forward(plan, trees)
+        choices = self._runner.settle(out, self._acceptor.draws(plan, trees))
+        self._tell(post)  # readers have the last step's text while the device works on this one
+        settled = choices.result()
         forward_ms = (time.perf_counter() - before) * 1e3
-        outcomes = self._acceptor.walk(plan, trees, out)
-        self._runner.move(self._commit(plan, outcomes))
+        outcomes = self._acceptor.walk(plan, trees, out, settled.tokens)
+        moves = self._commit(plan, outcomes)
+        if not settled.moved:
+            self._runner.move(moves)
         ended = [row.seq for row, outcome in zip(plan.rows, outcomes, strict=True) if outcome.finish is not None]
         for seq in ended:
             self.scheduler.retire(seq)
         step_ms = (time.perf_counter() - start) * 1e3
         try:
-            post(self._deltas(plan, drafts, outcomes, step_ms))  # the reader has its text; drafts come next step
+            self._news = self._deltas(plan, drafts, outcomes, step_ms)
+            if not (self._overlap and self.has_work):
+                self._tell(post)  # the reader has its text; drafts come next step
             self._observe(plan, drafts, outcomes, out, forward_ms)
         finally:
             for seq in ended:  # whatever broke, nobody else will say that they are gone
@@ -182,6 +194,11 @@ class Engine:
         if row.guesses:
             return Draft(tree, "not worth it")  # says the guard
         return Draft(tree, "no room" if self.scheduler.guess_limit(seq.request) else "off")
+
+    def _tell(self, post: Post) -> None:
+        news, self._news = self._news, []
+        if news:
+            post(news)
 
     def _commit(self, plan: Plan, outcomes: list[Outcome]) -> list[Move]:
         """Accepted tokens become part of their sequences; returns the slots to copy."""

@@ -87,9 +87,9 @@ class SamplingParams:
         )
 
     @property
-    def takes_argmax(self) -> bool:
-        """True when the next token is the model's likeliest, and nothing else is asked about it."""
-        return self.temperature == 0.0 and self.logprobs is None and not self.rewrites_logits
+    def draws_alone(self) -> bool:
+        """True when the next token follows from the logits of its node, and nothing else is asked about them."""
+        return self.logprobs is None and not self.rewrites_logits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,8 @@ from paceline.kernels.batch import Batch
 from paceline.kernels.kv_cache import Cache
 from paceline.kernels.linear import Activation
 from paceline.kernels.paging import BLOCK_SIZE
-from paceline.kernels.sample import Logits
+from paceline.kernels.sample import Draw, Logits
+from paceline.kernels.settle import Pending
 from paceline.kernels.tree_attention import Layout
 from paceline.spec.tree import TokenTree
 
@@ -32,6 +33,7 @@ class StepOutput(NamedTuple):
     of those that hold all nodes.
     """
 
+    batch: Batch
     logits: Logits  # [M, V]
     hidden: Activation  # [M, H]
     starts: tuple[int, ...]
@@ -48,15 +50,20 @@ class Runner:
         self._ops = ops
 
     def forward(self, plan: Plan, trees: Seq[TokenTree]) -> StepOutput:
-        """One pass: prefill chunks and trees together, computed when this returns."""
-        logits, hidden, *features = self._pass(build_batch(plan, trees))
+        """One pass: prefill chunks and trees together. A device may still compute it when this returns."""
+        batch = build_batch(plan, trees)
+        logits, hidden, *features = self._decoder.forward(batch, self._cache)
         starts, sampled, offsets, total = [], 0, [], 0
         for row, tree in zip(plan.rows, trees, strict=True):
             starts.append(sampled)
             offsets.append(total)
             sampled += len(tree) - row.known + 1 if row.samples else 0
             total += len(tree)
-        return StepOutput(logits, hidden, tuple(starts), tuple(offsets), tuple(features))
+        return StepOutput(batch, logits, hidden, tuple(starts), tuple(offsets), tuple(features))
+
+    def settle(self, out: StepOutput, draws: Seq[Draw | None]) -> Pending:
+        """Choose a token for each row of the pass's logits that has a draw; waits for nothing."""
+        return self._ops.settle(out.logits, draws, out.batch, self._cache)
 
     def move(self, moves: Seq[Move]) -> None:
         """Copy accepted entries that stand off the line, all layers at once."""
@@ -78,11 +85,6 @@ class Runner:
         slots = table[positions // BLOCK_SIZE] * BLOCK_SIZE + positions % BLOCK_SIZE
         batch = Batch(np.zeros_like(index), positions, slots, index, Layout.chain(rows, table, context))
         start = time.perf_counter()
-        self._pass(batch)
-        return (time.perf_counter() - start) * 1e3
-
-    def _pass(self, batch: Batch) -> tuple[Activation, ...]:
-        """Whoever times it shall have the device's time, at the start and while it serves."""
-        results = self._decoder.forward(batch, self._cache)
+        self._decoder.forward(batch, self._cache)
         self._ops.wait()
-        return results
+        return (time.perf_counter() - start) * 1e3

@@ -55,28 +55,36 @@ def _likeliest(values: NDArray[np.float64], count: int) -> NDArray[np.int64]:
     return candidates[np.argsort(-values[candidates], kind="stable")][:count]
 
 
+_MOST = 2**31 - 1  # kernels count in 32 bits, clients in any number
+
+
+def draw_of(params: SamplingParams, position: int) -> Draw:
+    """How the token at `position` is drawn."""
+    return Draw(params.seed, position, params.temperature, min(params.top_k, _MOST), params.top_p, params.min_p)
+
+
 class Chooser:
     """Chooses the token after a node of one sequence's tree; made anew for each step.
 
-    logits: [n, V], the row of node i of the walk at i - first. greedy: the argmax of each row, computed for the whole
-    step at once; read only where the request takes it, see `SamplingParams.takes_argmax`.
+    logits: [n, V], the row of node i of the walk at i - first. drawn: what was chosen for each row for the whole step
+    at once, None where it is chosen now.
     """
 
-    def __init__(self, seq: Sequence, logits: Logits, greedy: Seq[int], first: int, ops: Ops) -> None:
+    def __init__(self, seq: Sequence, logits: Logits, drawn: Seq[int | None], first: int, ops: Ops) -> None:
         self._seq = seq
         self._params = seq.request.sampling
         self._logits = logits
-        self._greedy = greedy
+        self._drawn = drawn
         self._first = first
         self._ops = ops
         self.logprobs: list[TokenLogprob] = []
 
     def __call__(self, node: int, path: tuple[int, ...]) -> int:
         """path: tokens chosen in this step on the way to `node`."""
-        params = self._params
         row = node - self._first
-        if params.takes_argmax:
-            return self._greedy[row]
+        if (drawn := self._drawn[row]) is not None:
+            return drawn
+        params = self._params
         logits = self._logits[row : row + 1]
         if params.rewrites_logits:
             prompt = self._seq.request.prompt
@@ -84,15 +92,7 @@ class Chooser:
             logits = process_logits(self._ops.host(logits)[0], params, prompt, output)[None]
         elif params.logprobs is not None:
             logits = self._ops.host(logits)
-        draw = Draw(
-            seed=params.seed,
-            position=len(self._seq.tokens) + len(path),
-            temperature=params.temperature,
-            top_k=min(params.top_k, logits.shape[1]),  # kernels count in 64 bits, clients in any number
-            top_p=params.top_p,
-            min_p=params.min_p,
-        )
-        token = self._ops.sample(logits, [draw])[0]
+        token = self._ops.sample(logits, [draw_of(params, len(self._seq.tokens) + len(path))])[0]
         if params.logprobs is not None:
             self.logprobs.append(token_logprob(logits[0], token, params.logprobs))
         return token

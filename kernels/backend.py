@@ -15,8 +15,9 @@ from .linear import Activation, Linear, MakeConstant, Pack
 from .move_kv import MoveKV
 from .rank import Rank
 from .rope_store import RopeStore
-from .sample import Greedy, Host, Sample
+from .sample import Host, Sample
 from .select import Select
+from .settle import Settle
 from .tree_attention import Prepare, TreeAttention
 
 # (logits [M, V], hidden [M, H], *more): what was computed of the sampled rows has M rows, the rest R.
@@ -55,9 +56,10 @@ class Options:
 class Ops:
     """Every op of a step, all from one backend: results of different backends are never mixed.
 
-    What goes into a pass is host arrays; what comes out is the backend's own, read through `sample`, `greedy` and
+    What goes into a pass is host arrays; what comes out is the backend's own, read through `sample`, `settle` and
     `host`.
 
+    asynchronous: a pass returns before it has been computed: the host may do something else meanwhile.
     compile: makes a pass of a function that calls ops on a batch and a cache. The batch it is given has the fields of
     `Batch` as the backend wants them. A backend may run the function each time, or once, to record what it calls. The
     function returns activations: logits first, then any others; those of a pass are valid until its next call.
@@ -67,6 +69,7 @@ class Ops:
     """
 
     name: str
+    asynchronous: bool
     compile: Compile
     check: Callable[[CacheShape], None]
     free_memory: Callable[[], int | None]
@@ -86,7 +89,7 @@ class Ops:
     move_kv: MoveKV
     sample: Sample
     rank: Rank
-    greedy: Greedy
+    settle: Settle
     host: Host
     wait: Callable[[], None]
     finish: Callable[[], None]  # all weights are packed

@@ -25,6 +25,7 @@ from .rope_store.reference import rope_store
 from .sample import Draw
 from .sample.reference import sample
 from .select.reference import select
+from .settle.reference import settle
 from .tree_attention import Layout
 from .tree_attention.reference import prepare, tree_attention
 
@@ -77,7 +78,7 @@ def _rank(
     return rank(_read(logits), vocabulary, draws, k)
 
 
-def _greedy(logits: torch.Tensor) -> list[int]:
+def _argmax(logits: torch.Tensor) -> list[int]:
     tokens: list[int] = logits.argmax(dim=-1).tolist()  # the first of equal values
     return tokens
 
@@ -99,6 +100,7 @@ def build(options: Options) -> Ops:
         torch.set_num_threads(options.threads)
     return Ops(
         name="reference",
+        asynchronous=device.type == "cuda",
         compile=partial(_compile, device=device),
         check=lambda shape: None,  # torch runs any
         free_memory=partial(_free_memory, device),
@@ -118,7 +120,7 @@ def build(options: Options) -> Ops:
         move_kv=move_kv,
         sample=_sample,
         rank=_rank,
-        greedy=_greedy,
+        settle=partial(settle, argmax=_argmax),
         host=_host,
         wait=partial(_wait, device),
         finish=lambda: None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,6 +19,7 @@ from ..linear import Matrix
 from ..paging import BLOCK_SIZE
 from ..rank import Vocabulary
 from ..sample import Draw
+from ..settle.reference import settle
 from . import isa
 from .packing import PackedWeight, Packer
 from .recorder import Recorder
@@ -103,7 +105,7 @@ def build(options: Options) -> Ops:
         ranked: tuple[NDArray[np.int64], NDArray[np.float32]] = module.rank(logits, vocabulary, draws, k)
         return ranked
 
-    def greedy(logits: NDArray[np.float32]) -> list[int]:
+    def argmax(logits: NDArray[np.float32]) -> list[int]:
         tokens: list[int] = logits.argmax(axis=1).tolist()  # the first of equal values
         return tokens
 
@@ -112,6 +114,7 @@ def build(options: Options) -> Ops:
 
     return Ops(
         name="native",
+        asynchronous=False,
         compile=recorder.compile,
         check=memory.check,
         free_memory=lambda: None,
@@ -131,7 +134,7 @@ def build(options: Options) -> Ops:
         move_kv=memory.move_kv,
         sample=sample,
         rank=rank,
-        greedy=greedy,
+        settle=partial(settle, argmax=argmax),
         host=lambda logits: logits,
         wait=lambda: None,  # a pass returns when it is done
         finish=store.finish,

@@ -40,12 +40,6 @@ class Sample(Protocol):
         ...
 
 
-class Greedy(Protocol):
-    def __call__(self, logits: Logits) -> list[int]:
-        """What `sample` draws at temperature 0, for all rows of a pass together."""
-        ...
-
-
 class Host(Protocol):
     def __call__(self, logits: Logits) -> NDArray[np.float32]:
         """The values of any rows, to read and not to write: a backend may return its own memory."""

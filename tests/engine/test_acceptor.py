@@ -17,6 +17,7 @@ from paceline.engine.sampling import token_logprob
 from paceline.engine.scheduler import Plan, Row
 from paceline.engine.sequence import Sequence
 from paceline.kernels.backend import Ops, load
+from paceline.kernels.sample import Draw
 from paceline.spec.tree import TokenTree
 
 VOCAB = 16
@@ -29,6 +30,7 @@ def row(known: int = 1, *, samples: bool = True, output: int = 1, **sampling: ob
 
 
 OPS = load("reference")
+BATCH: Any = None  # the reference chooses from logits alone
 
 
 def logits(*choices: int) -> NDArray[np.float32]:
@@ -43,8 +45,11 @@ def walk(
     for row_, tree in pairs:
         starts.append(total)
         total += len(tree) - row_.known + 1 if row_.samples else 0
-    out = StepOutput(OPS.constant(logits(*choices)), None, tuple(starts))
-    return Acceptor(ops, context).walk(Plan([r for r, _ in pairs]), [t for _, t in pairs], out)
+    plan, trees = Plan([r for r, _ in pairs]), [t for _, t in pairs]
+    out = StepOutput(BATCH, OPS.constant(logits(*choices)), None, tuple(starts))
+    acceptor = Acceptor(ops, context)
+    settled = ops.settle(out.logits, acceptor.draws(plan, trees), BATCH, None).result()
+    return acceptor.walk(plan, trees, out, settled.tokens)
 
 
 RUN = TokenTree.chain((4, 10, 11, 12, 13))  # the pending token and four guesses
@@ -120,30 +125,26 @@ def test_logprobs_come_only_when_asked_for() -> None:
     assert outcome.logprobs is None
 
 
-@pytest.mark.parametrize(
-    ("samplings", "calls"),
-    [
-        pytest.param([{}, {"max_tokens": 9}], 1, id="once for the whole step"),
-        pytest.param([{"temperature": 1.0}, {}], 1, id="one of them is greedy"),
-        pytest.param([{"temperature": 1.0}, {"presence_penalty": 1.0}, {"logprobs": 0}], 0, id="none reads it"),
-    ],
-)
-def test_the_argmax_of_all_rows_is_taken_only_where_somebody_reads_it(
-    samplings: list[dict[str, Any]], calls: int
-) -> None:
-    taken = []
-
-    def greedy(rows: Any) -> list[int]:
-        taken.append(len(rows))
-        return OPS.greedy(rows)
-
-    pairs = [(row(**sampling), TokenTree.chain((4, 10))) for sampling in samplings]
-    walk(pairs, (9, 8) * len(pairs), ops=replace(OPS, greedy=greedy))
-    assert taken == [2 * len(pairs)] * calls
+def test_draws_of_all_rows_know_their_positions_and_leave_to_the_walk_what_depends_on_it() -> None:
+    """Four tokens are known: the next one stands at position 4, that after a guess of depth 1 at position 5."""
+    tree = TokenTree((4, 10, 11, 12), (-1, 0, 0, 2))
+    rows = [
+        row(temperature=0.7, seed=9, top_k=2**70),
+        row(3, samples=False, output=0),
+        row(3, output=0, temperature=0.0),
+        row(logprobs=0),
+        row(presence_penalty=1.0),
+    ]
+    trees = [tree, TokenTree.chain((1, 2, 3)), TokenTree.chain((1, 2, 3)), TokenTree.chain((4,)), tree]
+    draws = Acceptor(OPS, 100).draws(Plan(rows), trees)
+    assert draws[:4] == [Draw(9, position, 0.7, 2**31 - 1) for position in (4, 5, 5, 6)]
+    assert draws[4] is not None
+    assert (draws[4].position, draws[4].temperature) == (3, 0.0)
+    assert draws[5:] == [None] * 5
 
 
-def test_a_greedy_row_of_a_chunk_that_samples_nothing_reads_nothing() -> None:
-    def greedy(rows: Any) -> list[int]:
+def test_what_was_drawn_is_not_drawn_again() -> None:
+    def sample(rows: Any, draws: Any) -> list[int]:
         raise AssertionError
 
-    walk([(row(3, samples=False, output=0), TokenTree.chain((1, 2, 3)))], (), ops=replace(OPS, greedy=greedy))
+    assert walk([(row(), RUN)], CHOICES, ops=replace(OPS, sample=sample)) == [Outcome((0, 1, 2, 3, 4), CHOICES)]

@@ -267,18 +267,6 @@ def own(ops: Ops, rows: NDArray[np.float32]) -> Any:
     return ops.constant(rows)
 
 
-def test_greedy_is_sampling_without_temperature_for_all_rows_at_once(ops: Ops) -> None:
-    rows = np.random.default_rng(3).standard_normal((9, 101), np.float32)
-    rows[4, [70, 17, 99]] = 9.0  # a tie goes to the lower id
-    rows[5] = -np.inf
-    rows[5, 100] = -1e30
-    tokens = ops.greedy(own(ops, rows))
-    assert tokens[4:6] == [17, 100]
-    assert tokens == ops.sample(own(ops, rows), [Draw(1, 2, 0.0)] * 9) == rows.argmax(1).tolist()
-    assert ops.greedy(own(ops, rows)[3:4]) == tokens[3:4]
-    assert ops.greedy(own(ops, rows[:0])) == []
-
-
 def test_the_host_sees_the_values_and_rewritten_rows_are_sampled_like_any(ops: Ops) -> None:
     rows = np.random.default_rng(4).standard_normal((5, 60), np.float32)
     logits, draws = own(ops, rows), [Draw(7, position, 1.0, top_p=0.9) for position in range(5)]

@@ -324,7 +324,7 @@ def eager(module: ModuleType, reference: Ops) -> Ops:
         "constant": native.constant,
         "sample": native.sample,
         "rank": native.rank,
-        "greedy": native.greedy,
+        "settle": native.settle,
         "host": native.host,
     }
     return dataclasses.replace(reference, name="native", **changes)
