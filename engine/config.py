@@ -19,10 +19,11 @@ class EngineConfig:
     kv_memory: int | None = None  # bytes for keys and values; None: the device's default
     threads: int | None = None  # None: all cores
     device: str = "auto"  # "auto", "cpu" or "cuda"
-    backend: str = "auto"  # "auto", "native" or "reference"
+    backend: str = "auto"  # "auto", "native", "triton" or "reference"
     weights: str = "stored"  # format weights are kept in: "stored" or one the backend rounds to
     activations: str = "mixed"  # what the native backend's quantised products read: "mixed", "int8" or "int16"
-    kv_format: str = "f16"  # format of cached keys and values in the native backend
+    kv_format: str = "auto"  # format of cached keys and values
+    exact: bool = False  # whether a GPU computes prompts in the order of summation that it computes single tokens in
     speculator: str = "auto"  # "auto", "none", or names, folders and files of drafters with commas between
     max_nodes: int = 16  # rows of a tree, its root included
     queue_limit: int = 256  # requests that wait for a place in the batch

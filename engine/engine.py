@@ -136,7 +136,8 @@ class Engine:
         start = time.perf_counter()
         plan = self.scheduler.schedule()
         if not plan.rows:
-            return self._tell(post)
+            self._tell(post)
+            return
         guessing = [i for i, row in enumerate(plan.rows) if row.guesses > 0]
         only_decodes = all(row.seq.is_decoding for row in plan.rows)  # said now: a prompt that ends here decodes next
         drafting = self._guard.drafts(len(guessing), only_decodes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from collections.abc import Sequence as Seq
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ from .model.decoder import Decoder
 from .page_table import Move
 from .scheduler import Plan
 
+_FAR = 8192  # keys behind which attention is split among many programs
 _LAP = 4  # blocks that stand for a context when a pass is timed: as many as passes without one have written
 
 
@@ -71,9 +73,24 @@ class Runner:
             source, target = np.ascontiguousarray(np.array(moves, np.int64).T)
             self._ops.move_kv(self._cache, source, target)
 
-    def measure(self, rows: int, context: int = 0) -> float:
-        """Milliseconds of a pass over one chain of `rows` rows behind `context` others; writes to the cache's first
-        slots.
+    def warm(self, most_rows: int, most_positions: int, report: Callable[[float], None]) -> None:
+        """Run a pass of each size that the backend prepares for, alone and behind keys; only before the cache is in
+        use.
+
+        most_rows: of a step. most_positions: of a sequence. report: is told the share that is done.
+        """
+        sizes = [rows for rows in self._ops.sizes if rows <= min(most_rows, most_positions)]
+        for done, rows in enumerate(sizes, start=1):
+            for context in (0, _FAR):
+                context = min(context, most_positions - rows) // BLOCK_SIZE * BLOCK_SIZE
+                self.measure(rows, context)
+                if rows > 1:
+                    self.measure(rows, context, sampled=1)
+            report(done / len(sizes))
+
+    def measure(self, rows: int, context: int = 0, sampled: int | None = None) -> float:
+        """Milliseconds of a pass over one chain of `rows` rows behind `context` others, of which the last `sampled` or
+        all are sampled; writes to the cache's first slots.
 
         Only before the cache is in use. The context is a few blocks over and over, since memory that was never touched
         takes ten times as long to read.
@@ -83,7 +100,8 @@ class Runner:
             table %= _LAP
         index, positions = np.arange(rows), np.arange(context, context + rows)
         slots = table[positions // BLOCK_SIZE] * BLOCK_SIZE + positions % BLOCK_SIZE
-        batch = Batch(np.zeros_like(index), positions, slots, index, Layout.chain(rows, table, context))
+        wanted = index[-(sampled or rows) :]
+        batch = Batch(np.zeros_like(index), positions, slots, wanted, Layout.chain(rows, table, context))
         start = time.perf_counter()
         self._decoder.forward(batch, self._cache)
         self._ops.wait()

@@ -15,7 +15,7 @@ from paceline.kernels.paging import BLOCK_SIZE
 from paceline.kernels.tree_attention import Layout
 from paceline.spec.training.target import LayerArrays, Target
 
-from .build import choose_ops
+from .backends import choose_ops
 from .config import EngineConfig
 from .device import choose_device
 from .model.checkpoint import Checkpoint

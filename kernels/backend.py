@@ -11,7 +11,7 @@ from .batch import Batch
 from .embed import Embed, PackTable, TiedHead
 from .feed import Feed
 from .kv_cache import Allocate, BlockBytes, Cache, CacheShape
-from .linear import Activation, Linear, MakeConstant, Pack
+from .linear import Activation, Linear, MakeConstant, Matrix, Pack
 from .move_kv import MoveKV
 from .rank import Rank
 from .rope_store import RopeStore
@@ -27,7 +27,7 @@ Compile = Callable[[Callable[[Any, Cache], Any]], Pass]
 
 WEIGHTS = ("stored", "q4", "q4_128", "q8", "q8_128", "bf16", "f16", "f32")
 ACTIVATIONS = ("mixed", "int8", "int16")
-KV_FORMATS = ("f16", "int8")
+KV_FORMATS = ("auto", "f16", "bf16", "int8", "fp8")
 
 
 class BackendError(Exception):
@@ -36,18 +36,21 @@ class BackendError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a backend may be told. Formats are the native one's choice, the device is the reference's.
+    """What a backend may be told. The reference has one format of everything.
 
-    device: "cpu" or "cuda". weights: one of WEIGHTS; "stored" keeps every value a checkpoint holds. activations: one of
-    ACTIVATIONS, what products with quantised weights read; "mixed" is 8 bits, but outliers stay floats. kv: one
-    of KV_FORMATS. store: a file that keeps packed weights for the next start, valid for one `fingerprint` of the model.
+    device: "cpu" or "cuda". weights: one of WEIGHTS; "stored" keeps every value a checkpoint holds, floats rounded to
+    what a GPU computes in. activations: one of ACTIVATIONS, what the native products with quantised weights read;
+    "mixed" is 8 bits, but outliers stay floats. kv: one of KV_FORMATS, "auto" for 16-bit floats. exact: prompts are
+    computed in the order of summation that single tokens are, as the native backend always does. store: a file that
+    keeps packed weights for the next start, valid for one `fingerprint` of the model.
     """
 
     device: str = "cpu"
     threads: int | None = None
     weights: str = "stored"
     activations: str = "mixed"
-    kv: str = "f16"
+    kv: str = "auto"
+    exact: bool = False
     store: Path | None = None
     fingerprint: str = ""
 
@@ -64,8 +67,9 @@ class Ops:
     `Batch` as the backend wants them. A backend may run the function each time, or once, to record what it calls. The
     function returns activations: logits first, then any others; those of a pass are valid until its next call.
     check: raises BackendError for a model that the kernels do not fit. free_memory: bytes left on a device of the
-    backend's own; None where it shares the host's. wait: returns when the passes that were called have been computed: a
-    device works on them while the host goes on.
+    backend's own; None where it shares the host's. packed_bytes: what `pack` will take of them. sizes: rows of passes
+    that a start runs once, so that no step waits for what that prepares. wait: returns when the passes that were called
+    have been computed: a device works on them while the host goes on.
     """
 
     name: str
@@ -73,6 +77,7 @@ class Ops:
     compile: Compile
     check: Callable[[CacheShape], None]
     free_memory: Callable[[], int | None]
+    packed_bytes: Callable[[Matrix], int]
     allocate: Allocate
     block_bytes: BlockBytes
     constant: MakeConstant
@@ -91,6 +96,7 @@ class Ops:
     rank: Rank
     settle: Settle
     host: Host
+    sizes: tuple[int, ...]
     wait: Callable[[], None]
     finish: Callable[[], None]  # all weights are packed
 
@@ -107,9 +113,30 @@ def _native(options: Options) -> Ops:
     return build(options)
 
 
+def _triton(options: Options) -> Ops:
+    try:
+        from .gpu.ops import build
+    except ModuleNotFoundError as error:
+        if error.name != "triton":
+            raise
+        raise BackendError("The Triton kernels need triton, which is not installed: pip install triton.") from None
+    return build(options)
+
+
+def check_formats(options: Options) -> None:
+    """Raises BackendError for a format that there is not."""
+    for what, value, choices in (
+        ("weight", options.weights, WEIGHTS),
+        ("activation", options.activations, ACTIVATIONS),
+        ("cache", options.kv, KV_FORMATS),
+    ):
+        if value not in choices:
+            raise BackendError(f"There is no {what} format {value!r}; choose one of {', '.join(choices)}.")
+
+
 def load(name: str = "reference", options: Options | None = None) -> Ops:
     """Raises BackendError for a name that is not known; asked for and missing never falls back silently."""
-    backends = {"reference": _reference, "native": _native}
+    backends = {"reference": _reference, "native": _native, "triton": _triton}
     if name not in backends:
         raise BackendError(f"There is no kernel backend {name!r}; choose one of {', '.join(backends)}.")
     return backends[name](options or Options())

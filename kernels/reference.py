@@ -104,6 +104,7 @@ def build(options: Options) -> Ops:
         compile=partial(_compile, device=device),
         check=lambda shape: None,  # torch runs any
         free_memory=partial(_free_memory, device),
+        packed_bytes=lambda matrix: matrix.shape[0] * matrix.shape[1] * dtype.itemsize,
         allocate=partial(allocate, dtype=dtype, device=device),
         block_bytes=partial(block_bytes, dtype=dtype),
         constant=lambda values: torch.from_numpy(values).to(device),
@@ -122,6 +123,7 @@ def build(options: Options) -> Ops:
         rank=_rank,
         settle=partial(settle, argmax=_argmax),
         host=_host,
+        sizes=(),
         wait=partial(_wait, device),
         finish=lambda: None,
     )

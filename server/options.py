@@ -95,8 +95,8 @@ KVMemory = Annotated[
 Threads = Annotated[int | None, _option("threads", "CPU threads for the model; default: one per core.", min=1)]
 Device = Annotated[Literal["auto", "cpu", "cuda"], _option("device", "Where the model runs.")]
 Backend = Annotated[
-    Literal["auto", "native", "reference"],
-    _option("backend", "Kernels that run the model: native C++ where it is built, or plain torch."),
+    Literal["auto", "native", "triton", "reference"],
+    _option("backend", "Kernels that run the model: C++ on a CPU, Triton on a GPU, or plain torch; auto: the best."),
 ]
 Weights = Annotated[
     Literal["stored", "q4", "q4_128", "q8", "q8_128", "bf16", "f16", "f32"],
@@ -107,7 +107,12 @@ Activations = Annotated[
     _option("activations", "Precision of what 4- and 8-bit weights are multiplied with in the native kernels."),
 ]
 KVFormat = Annotated[
-    Literal["f16", "int8"], _option("kv-format", "Format of cached keys and values in the native kernels.")
+    Literal["auto", "f16", "bf16", "int8", "fp8"],
+    _option("kv-format", "Format of cached keys and values; auto: 16-bit floats. bf16 and fp8 are for GPUs."),
+]
+Exact = Annotated[
+    bool,
+    _option("exact", "On a GPU compute prompts to the bit as single tokens are, which takes longer."),
 ]
 Cache = Annotated[
     Path | None,

@@ -21,6 +21,7 @@ from .api_errors import ApiError
 from .chat_template import ChatTemplate
 from .metrics import Metrics
 from .parameters import Limits
+from .stage_bars import progress_bars
 from .stream import Streams
 from .template_guard import strings
 from .tokenizer import Tokenizer
@@ -73,7 +74,10 @@ class Service:
         assets = checkpoint.text
         tokenizer = Tokenizer.from_assets(assets)
         template = ChatTemplate(assets.chat_template, assets.bos_token, assets.eos_token, tokenizer)
-        engine = build_engine(checkpoint, config, cache=cache)
+        with progress_bars() as bars:
+            engine = build_engine(
+                checkpoint, config, cache=cache, report=lambda share: bars.report("preparing passes", share)
+            )
         limited_by = None
         if engine.context_length < checkpoint.config.context_length:
             limited_by = "--kv-memory" if config.context_length is None else "--context-length"

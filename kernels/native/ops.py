@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..backend import ACTIVATIONS, KV_FORMATS, WEIGHTS, BackendError, Ops, Options
+from ..backend import BackendError, Ops, Options, check_formats
 from ..kv_cache import CacheShape
 from ..linear import Matrix
 from ..paging import BLOCK_SIZE
@@ -43,14 +43,17 @@ class NativeCache:
     head_dim: int
 
 
+# Bytes of a channel, and of the scale beside those of one position of one head.
+_CACHED = {"f16": (2, 0), "int8": (1, 4)}
+
+
 class _Memory:
     """Allocation and copying of caches."""
 
     def __init__(self, module: ModuleType, kv: str) -> None:
         self._module = module
         self._format = getattr(module.KvFormat, kv)
-        # Of one position of one head: an int8 side has a float scale beside its channels.
-        self._element, self._scale = {"f16": (2, 0), "int8": (1, 4)}[kv]
+        self._element, self._scale = _CACHED[kv]
 
     def check(self, shape: CacheShape) -> None:
         lanes = self._module.LANES
@@ -75,14 +78,10 @@ class _Memory:
 
 def build(options: Options) -> Ops:
     """Raises BackendError where no native module can run, or for an unknown format."""
-    if options.weights not in WEIGHTS:
-        raise BackendError(f"There is no weight format {options.weights!r}; choose one of {', '.join(WEIGHTS)}.")
-    if options.activations not in ACTIVATIONS:
-        raise BackendError(
-            f"There is no activation format {options.activations!r}; choose one of {', '.join(ACTIVATIONS)}."
-        )
-    if options.kv not in KV_FORMATS:
-        raise BackendError(f"There is no cache format {options.kv!r}; choose one of {', '.join(KV_FORMATS)}.")
+    check_formats(options)
+    kv = "f16" if options.kv == "auto" else options.kv
+    if kv not in _CACHED:
+        raise BackendError(f"The native kernels cache keys and values as {' or '.join(_CACHED)}, not as {kv}.")
     try:
         module = isa.load()
     except isa.NativeUnavailableError as error:
@@ -93,7 +92,7 @@ def build(options: Options) -> Ops:
     fingerprint = f"{options.weights} {options.fingerprint}"
     store: Store = MemoryStore() if options.store is None else FileStore(options.store, fingerprint)
     packer = Packer(module, store, options.weights)
-    memory = _Memory(module, options.kv)
+    memory = _Memory(module, kv)
 
     def sample(logits: NDArray[np.float32], draws: Sequence[Draw]) -> list[int]:
         chosen: list[int] = module.sample(logits, draws)
@@ -118,6 +117,7 @@ def build(options: Options) -> Ops:
         compile=recorder.compile,
         check=memory.check,
         free_memory=lambda: None,
+        packed_bytes=lambda matrix: 0,
         allocate=memory.allocate,
         block_bytes=memory.block_bytes,
         constant=lambda values: values,
@@ -136,6 +136,7 @@ def build(options: Options) -> Ops:
         rank=rank,
         settle=partial(settle, argmax=argmax),
         host=lambda logits: logits,
+        sizes=(),
         wait=lambda: None,  # a pass returns when it is done
         finish=store.finish,
     )

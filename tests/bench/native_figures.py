@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from paceline.engine.build import choose_ops
+from paceline.engine.backends import choose_ops
 from paceline.engine.config import EngineConfig
 from paceline.engine.model.checkpoint import Checkpoint
 from paceline.engine.model.decoder import Decoder, cache_shape

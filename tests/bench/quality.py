@@ -21,7 +21,8 @@ from harness import as_command, checkpoint_of, prompt_file, record, text_of
 from native_figures import chain_batch
 from rich.progress import Progress, track
 
-from paceline.engine.build import build_engine, choose_ops
+from paceline.engine.backends import choose_ops
+from paceline.engine.build import build_engine
 from paceline.engine.config import EngineConfig
 from paceline.engine.model.checkpoint import Checkpoint
 from paceline.engine.model.decoder import Decoder, cache_shape
@@ -170,7 +171,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--model", default=DEFAULT_MODEL, help="a name the server knows, or a path")
     parser.add_argument("--weights", default="stored", help="format the native backend keeps weights in")
-    parser.add_argument("--kv-format", default="f16", help="format the native backend keeps keys and values in")
+    parser.add_argument("--kv-format", default="auto", help="format the native backend keeps keys and values in")
     parser.add_argument("--activations", default="mixed", help="as for `paceline serve`")
     parser.add_argument("--tokens", type=int, default=24_576, help="of text; 0 for none")
     parser.add_argument("--context", type=int, default=2048, help="tokens of a chunk, and of a conversation")

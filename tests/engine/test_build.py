@@ -16,7 +16,6 @@ from paceline.engine.errors import ConfigError
 from paceline.engine.model.decoder import cache_shape
 from paceline.engine.request import Speculation
 from paceline.kernels import backend
-from paceline.kernels.native import isa
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.spec.cost import StepCost, Work
 from paceline.spec.drafters import Drafters
@@ -92,61 +91,6 @@ def test_a_context_the_model_was_not_made_for_is_refused_before_anything_is_made
 
     monkeypatch.setattr(backend, "load", make)
     assert f"made for {CONTEXT} tokens" in refusal(checkpoint, context_length=CONTEXT + 1)
-
-
-def test_a_model_the_native_kernels_do_not_fit_runs_on_the_reference(
-    checkpoint: RandomCheckpoint, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Its heads have eight channels: asked for, the kernels refuse; left to choose, torch takes over and says why."""
-    try:
-        isa.load()
-    except isa.NativeUnavailableError as error:
-        pytest.skip(str(error))
-    refused = refusal(checkpoint, backend="native")
-    assert "multiple of 16" in refused
-    engine = build(checkpoint, backend="auto")
-    assert caplog.messages == ["Running on the slower torch kernels: " + refused[0].lower() + refused[1:]]
-    assert run(engine, [make_request("r", [1, 2, 3], max_tokens=2)]).finish("r") == "length"
-
-
-@pytest.mark.parametrize(
-    ("reason", "said"),
-    [
-        ("The native kernels are gone.", "the native kernels are gone."),
-        ("PACELINE_ISA is 'x'.", "PACELINE_ISA is 'x'."),
-    ],
-)
-def test_what_keeps_the_native_kernels_from_running_is_said_in_one_sentence(
-    checkpoint: RandomCheckpoint,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    reason: str,
-    said: str,
-) -> None:
-    def missing() -> None:
-        raise isa.NativeUnavailableError(reason)
-
-    monkeypatch.setattr(isa, "load", missing)
-    assert refusal(checkpoint, backend="native") == reason
-    build(checkpoint, backend="auto")
-    assert caplog.messages == [f"Running on the slower torch kernels: {said}"]
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "usual"),
-    [("weights", "q4", "stored"), ("activations", "int8", "mixed"), ("kv_format", "int8", "f16")],
-)
-def test_formats_of_the_native_kernels_are_refused_elsewhere(
-    checkpoint: RandomCheckpoint, option: str, value: str, usual: str
-) -> None:
-    message = refusal(checkpoint, backend="reference", **{option: value})
-    assert message == f"--{option.replace('_', '-')} {value} needs the native kernels; leave it at {usual} here."
-    build(checkpoint, backend="reference", **{option: usual})
-
-
-def test_an_unknown_activation_format_is_refused_with_the_known_ones(checkpoint: RandomCheckpoint) -> None:
-    message = refusal(checkpoint, backend="native", activations="int4")
-    assert message == "There is no activation format 'int4'; choose one of mixed, int8, int16."
 
 
 def test_a_context_that_was_asked_for_must_fit_the_memory(checkpoint: RandomCheckpoint) -> None:

@@ -51,7 +51,7 @@ def draft_model(
         Options(
             threads=options.get("threads"),
             weights=options.get("weights", "stored"),
-            kv=options.get("kv_format", "f16"),
+            kv=options.get("kv_format", "auto"),
         ),
     )
     decoder = Decoder(checkpoint.config, checkpoint.load(), ops, context_length=checkpoint.config.context_length)

@@ -25,7 +25,9 @@ from paceline.kernels.sample import Draw
 def test_the_table_is_native_and_complete() -> None:
     ops = load("native", Options(threads=1))
     assert ops.name == "native"
-    assert all(callable(getattr(ops, field.name)) for field in dataclasses.fields(ops) if field.name != "name")
+    assert not ops.asynchronous
+    data = ("name", "asynchronous", "sizes")
+    assert all(callable(getattr(ops, field.name)) for field in dataclasses.fields(ops) if field.name not in data)
 
 
 def test_unknown_formats_are_refused_with_the_choices() -> None:
@@ -33,8 +35,10 @@ def test_unknown_formats_are_refused_with_the_choices() -> None:
         load("native", Options(weights="q3"))
     with pytest.raises(BackendError, match=r"activation format 'int4'; choose one of mixed, int8, int16\.$"):
         load("native", Options(activations="int4"))
-    with pytest.raises(BackendError, match=r"cache format 'f8'; choose one of f16, int8\.$"):
+    with pytest.raises(BackendError, match=r"cache format 'f8'; choose one of auto, .*fp8\.$"):
         load("native", Options(kv="f8"))
+    with pytest.raises(BackendError, match=r"cache keys and values as f16 or int8, not as bf16\.$"):
+        load("native", Options(kv="bf16"))
 
 
 def test_every_activation_format_has_its_rule() -> None:
