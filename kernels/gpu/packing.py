@@ -91,6 +91,15 @@ class Packer:
         """The table itself: rows to look up and rows to multiply with lie alike."""
         return table
 
+    def packed_bytes(self, matrix: Matrix) -> int:
+        """Of the device's memory that `pack` takes for it, a bias aside."""
+        rows, inputs = matrix.shape
+        form = self._form(matrix)
+        if form not in _QUANTISED:
+            return rows * inputs * self._dtype.itemsize
+        units, words = _sizes(inputs, *_QUANTISED[form])
+        return rows * (units * UNIT * _QUANTISED[form][0] // 8 + words * torch.int32.itemsize)
+
     def _form(self, matrix: Matrix) -> str:
         if self._weights != _STORED:
             return self._weights
@@ -112,8 +121,7 @@ class Packer:
         """(data, scales) of a `Weight`."""
         bits, group = _QUANTISED[form]
         rows, inputs = matrix.shape
-        units = -(-inputs // UNIT)
-        words = units * (2 if bits == 4 else 1) if group == _HALF_UNIT else -(-inputs // group)
+        units, words = _sizes(inputs, bits, group)
         shape, dtype = ((rows, units * 16), torch.int16) if bits == 4 else ((rows, units * UNIT), torch.uint8)
         data = torch.empty(shape, dtype=dtype, device=self._device)
         scales = torch.empty((rows, words), dtype=torch.int32, device=self._device)
@@ -136,6 +144,12 @@ class Packer:
         bits, group = _QUANTISED[form]
         for piece in _float_pieces(matrix):
             yield _round(piece.to(self._device).float(), bits, group)
+
+
+def _sizes(inputs: int, bits: int, group: int) -> tuple[int, int]:
+    """(units of integers, words of scales) of a row."""
+    units = -(-inputs // UNIT)
+    return units, units * (2 if bits == 4 else 1) if group == _HALF_UNIT else -(-inputs // group)
 
 
 def _float_pieces(matrix: Matrix) -> Iterator[torch.Tensor]:

@@ -20,7 +20,7 @@ from ..batch import Batch
 from ..kv_cache import Cache
 from ..kv_cache.triton_impl import PagedCache
 from ..tree_attention.triton_impl import DeviceWork
-from ..tree_attention.work import Work, limits, plan
+from ..tree_attention.work import Limits, Work, limits, plan
 from .staging import Staging
 
 _log = logging.getLogger(__name__)
@@ -33,6 +33,7 @@ Capture = Callable[[Callable[[], Results]], tuple[Replay, Results]]
 SIZES = (*(1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64), *(96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048))
 _ITEMS = tuple(16 * 4**tier for tier in range(8))  # programs of one head in attention; surplus ones end at once
 _SAMPLED = (16, 64)  # of a pass that samples some of its rows
+_WORK = "work."
 _PROGRAMS_PER_UNIT = 2  # of the device's multiprocessors: what attention is split for where there is little of it
 
 
@@ -56,6 +57,11 @@ class _Size(NamedTuple):
     sampled: int
     items: int
     features: int
+
+
+def _named(work: Work | Limits) -> dict[str, Any]:
+    """The fields under names that differ from those of the batch."""
+    return {_WORK + name: value for name, value in zip(work._fields, work, strict=True)}
 
 
 def _at_least(sizes: Sequence[int], count: int) -> int:
@@ -136,11 +142,11 @@ class Passes:
         if work is not None:
             # Sequences that share a prefix name its blocks once each.
             blocks = max(2 * cache.k.shape[1], batch.layout.block_tables.size)
-            shapes |= limits(size.rows, size.items, blocks)._asdict()
+            shapes |= _named(limits(size.rows, size.items, blocks))
         # Padding rows are computed like others, so they need a token, a position and a row that are there.
         staging = Staging(shapes, self._device, {"ids": 0, "positions": 0, "sampled": 0})
         arrays = staging.on_device()
-        layout = None if work is None else DeviceWork(*(arrays[name] for name in DeviceWork._fields))
+        layout = None if work is None else DeviceWork(*(arrays[_WORK + name] for name in DeviceWork._fields))
         features = torch.zeros(size.rows, size.features, device=self._device) if size.features else None
         return _Captured(
             staging,
@@ -155,7 +161,7 @@ class Passes:
             "sampled": batch.sampled,
         }
         if work is not None:
-            arrays |= work._asdict()
+            arrays |= _named(work)
         captured.staging.fill(arrays)
         if batch.features is not None and captured.batch.features is not None:
             features = torch.from_numpy(np.ascontiguousarray(batch.features))
