@@ -15,8 +15,8 @@ from ..kv_cache.triton_impl import LIMITS, POINTERS, PagedCache
 from ..paging import BLOCK_SIZE
 
 MOVES = 64  # of one sequence at most: what a program holds in registers between its reads and its writes
-_FEW = 16
-_LANE = 64  # bytes that a thread holds: four reads of 16 bytes in flight, registers to spare
+_FEW = 16  # the kernel for lists from the host is compiled for this many moves, and for powers of two above
+_LANE = 128  # bytes that a thread holds: eight reads of 16 bytes in flight; a program of few warps ends at little cost
 
 
 @triton.jit(do_not_specialize=["blocks"])
@@ -93,7 +93,6 @@ def move_kv(cache: PagedCache, source: NDArray[np.int64], target: NDArray[np.int
     count = len(source)
     if not count:
         return
-    # Padded to few lengths: a kernel is compiled for each.
     moves = np.full((2, 1, max(_FEW, triton.next_power_of_2(count))), -1, np.int64)
     moves[0, 0, :count] = source
     moves[1, 0, :count] = target

@@ -8,7 +8,7 @@ import torch
 import triton
 import triton.language as tl
 
-from ..gpu.variant import Variant
+from ..gpu.variant import TARGETS, Variant
 from ..kv_cache.triton_impl import LIMITS, POINTERS, PagedCache
 from ..linear import Norm
 from ..paging import BLOCK_SIZE
@@ -179,6 +179,7 @@ def variants() -> list[Variant]:
         ("llama", torch.bfloat16, None),
         ("llama", torch.bfloat16, norm),
         ("llama", torch.int8, None),
+        ("llama", torch.float8_e4m3fn, None),
     ]
     return [_variant(shape, shapes[shape], stored, each) for shape, stored, each in cases]
 
@@ -200,4 +201,5 @@ def _variant(model: str, shape: tuple[int, int, int], stored: torch.dtype, norm:
         constants=_constants(*shape, stored, norm, norm) | absent,
         aligned=tuple(types),
         num_warps=_WARPS,
+        targets=("sm_90",) if stored == torch.float8_e4m3fn else TARGETS,
     )
