@@ -14,7 +14,7 @@ PROJECT := pyproject.toml constraints.txt setup.py $(wildcard kernels/native/src
 export PYTHONSAFEPATH := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help serve chat test check proof sanitize bench view format clean
+.PHONY: help serve chat test check proof sanitize bench compile-table view format clean
 .DEFAULT_GOAL := help
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo 'make proof   run the slow proofs'
 	@echo 'make sanitize  run the native tests on kernels built with the memory and thread sanitizers'
 	@echo 'make bench   measure, and record the figures in tests/bench/results; PARTS="kernels peers" measures only these'
+	@echo 'make compile-table  compile every GPU kernel without a GPU, and record registers, spills and shared memory'
 	@echo 'make format  rewrite the sources in the one format'
 	@echo 'make view    the tree of links that type checkers read'
 	@echo 'make clean   remove the environment and all build products (fetched models stay in the cache)'
@@ -53,6 +54,10 @@ sanitize: $(VENV)/.dev
 # One part after the other: two that measure at once measure each other.
 bench: $(VENV)/.dev
 	@for part in $(PARTS); do PYTHONPATH=tests/bench $(BIN)/python tests/bench/$$part.py $(ARGS) || exit 1; done
+
+# Needs no GPU: Triton compiles for sm_80, sm_90 and gfx942 anywhere. `make test` holds the kernels to what is recorded.
+compile-table: $(VENV)/.dev
+	PYTHONPATH=tests/bench $(BIN)/python tests/bench/compile_table.py $(ARGS)
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format .

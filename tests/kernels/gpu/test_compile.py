@@ -1,0 +1,31 @@
+"""Every kernel compiles for every GPU it is meant for, spills nothing, fits, and takes what the record says."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from paceline.kernels.gpu.variants import compiled_ops
+
+pytest.importorskip("triton")
+
+BENCH = Path(__file__).resolve().parents[2] / "bench"
+
+
+@pytest.mark.parametrize("op", compiled_ops())
+def test_kernels_compile_as_recorded(op: str) -> None:
+    """In a process of its own, where nothing interprets them. `make compile-table` records what changed."""
+    environment = {name: value for name, value in os.environ.items() if name != "BENCH_RESULTS"}
+    environment["PYTHONPATH"] = os.pathsep.join([str(BENCH), *filter(None, [os.environ.get("PYTHONPATH")])])
+    result = subprocess.run(
+        [sys.executable, BENCH / "compile_table.py", "--check", "--only", f"{op}/", "--jobs", "1"],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert not result.stderr
+    assert result.returncode == 0, result.stdout
