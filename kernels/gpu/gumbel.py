@@ -33,7 +33,7 @@ def gumbel(word):
 
 
 @triton.jit
-def _near_gumbel(word):
+def near_gumbel(word):
     """g up to 2e-5, in float32: logarithms in float64 are slow, on consumer GPUs 64 times as slow."""
     top = word >> 8
     u = (top.to(tl.float32) + 0.5) * (1.0 / 16777216.0)
@@ -58,12 +58,12 @@ def greatest(values, ids, mask):
 
 @triton.jit
 def noisiest(scaled, ids, mask, word, seed, position):
-    """(value, id) of the greatest scaled + g where `mask` is set, ties to the lower id. scaled, ids, mask, word: a tile.
+    """(value, id) of the greatest scaled + g of a tile where `mask` is set, ties to the lower id.
 
     Two winners of the sums in float32 are closer than the noise's error once in 5,000 tiles; only then is the noise of
     the whole tile computed in float64, and else that of the winner alone.
     """
-    near = tl.where(mask, scaled + _near_gumbel(word), float("-inf"))
+    near = tl.where(mask, scaled + near_gumbel(word), float("-inf"))
     most = tl.max(near)
     bar = tl.where(tl.abs(most) == float("inf"), most, most - (_SLACK + _RELATIVE_SLACK * tl.abs(most)))
     rivals = mask & (near >= bar)

@@ -1,13 +1,13 @@
 """top-k, top-p and min-p on the device without sorting: what a row keeps is everything from one token of it upwards.
 
-Tokens have an order: the likelier first, of equally likely ones the lower id. Each filter keeps a beginning of it, so it
-is told by its last token, which a search finds: count the tokens, or add up the weights, at or above several marks at
-once, and go on between the two marks where the goal is reached. Weights are whole numbers: their sums are exact, in any
-order, so a row's choice depends on nothing but the row.
+Tokens have an order: the likelier first, of equally likely ones the lower id. Each filter keeps a beginning of it, so
+it is told by its last token, which a search finds: count the tokens, or add up the weights, at or above several marks
+at once, and go on between the two marks where the goal is reached. Weights are whole numbers: their sums are exact, in
+any order, so a row's choice depends on nothing but the row.
 
-Few tokens matter, mostly. `tally` counts tokens by their distance from the likeliest, half a nat to a level; `shortlist`
-collects the ids of the levels that can hold what the filters keep; the search reads these alone. A row where they are
-more than `ROOM` is searched as a whole.
+Few tokens matter, mostly. `tally` counts tokens by their distance from the likeliest, half a nat to a level;
+`shortlist` collects the ids of the levels that can hold what the filters keep; the search reads these alone. A row
+where they are more than `ROOM` is searched as a whole.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from .gumbel import NO_ID, divided, greatest, noisiest, placed, words
+from .gumbel import NO_ID, divided, noisiest, placed, words
 
 LEVELS = tl.constexpr(64)  # the last holds all that lies more than 31.5 nats below the likeliest
 ROOM = tl.constexpr(4096)  # ids of a row's list
@@ -34,7 +34,8 @@ _WAYS = tl.constexpr(4)
 @triton.jit
 def below(scaled, top):
     """scaled - top, 0 for the likeliest even where it is infinite."""
-    return tl.where(scaled == top, 0.0, scaled - top)
+    equal = scaled == top
+    return tl.where(equal, 0.0, scaled - tl.where(equal, 0.0, top))
 
 
 @triton.jit
@@ -45,7 +46,7 @@ def _weight(distance, mask):
 
 @triton.jit
 def _level(distance):
-    return tl.minimum(distance * -2.0, LEVELS - 1.0).to(tl.int32)
+    return tl.minimum(tl.maximum(distance, LEVELS * -0.5) * -2.0, LEVELS - 1.0).to(tl.int32)
 
 
 @triton.jit

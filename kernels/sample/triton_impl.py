@@ -52,7 +52,12 @@ class DrawTensors(NamedTuple):
     @classmethod
     def of(cls, draws: Sequence[Draw | None], device: torch.device) -> Self:
         arrays = draw_arrays(draws)
-        return cls(*upload(arrays, device), filters=has_filters(arrays))
+        return cls.made_of(arrays, upload(arrays, device))
+
+    @classmethod
+    def made_of(cls, arrays: Sequence[NDArray[Any]], uploaded: Sequence[torch.Tensor]) -> Self:
+        """Of what `draw_arrays` returned, and the same on the device."""
+        return cls._make([*uploaded, bool((arrays[-1] == _FILTERED.value).any())])
 
 
 def draw_arrays(draws: Sequence[Draw | None]) -> list[NDArray[Any]]:
@@ -69,11 +74,6 @@ def draw_arrays(draws: Sequence[Draw | None]) -> list[NDArray[Any]]:
     divisor = np.maximum(real[:, 0], COLDEST).astype(np.float32)
     temperature = np.where(real[:, 0] == 0.0, 0.0, divisor.astype(np.float64))
     return [wide[:, 0], wide[:, 1], top_k, temperature, real[:, 1], log_min_p, kind.astype(np.int32)]
-
-
-def has_filters(arrays: list[NDArray[Any]]) -> bool:
-    """Of what `draw_arrays` returned."""
-    return bool((arrays[-1] == _FILTERED.value).any())
 
 
 @triton.jit
@@ -144,7 +144,7 @@ def _choose_kernel(
     token = tl.full((), -1, tl.int32)
     if kind != _NONE:
         best, token = _best_of(best_values, best_ids, row, tiles, TILES)
-        if FILTERS:
+        if FILTERS:  # noqa: SIM102, the search is compiled only where there are some
             if kind == _FILTERED:
                 temperature = tl.load(temperatures + row).to(tl.float32)
                 token = filtered(
@@ -232,7 +232,7 @@ def variants() -> list[Variant]:
     for filters in (False, True):
         types = {**row, **noise, **limits, **best, **(found if filters else {}), "tokens": "*i32"}
         constants, warps = _choice(filters)
-        absent = {} if filters else dict.fromkeys(found)
+        absent: dict[str, Any] = {} if filters else dict.fromkeys(found)
         constants = {**constants, **absent, "TILES": lanes}
         made.append(variant("search" if filters else "choose", _choose_kernel, types, constants, warps))
     return made
