@@ -1,0 +1,139 @@
+"""Every Triton kernel against float64 or the plain reference, and the bits of a row against those of its neighbours.
+
+Cases run in several processes: what takes time is compiling, and a kernel that breaks takes no other case with it.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+
+import numpy as np
+import torch
+from device_attention import attention_cases
+from device_linear import embed_cases, linear_cases
+from device_tools import Check, Machine
+
+from paceline.kernels.kv_cache import CacheShape
+from paceline.kernels.kv_cache.triton_impl import PagedCache, allocate
+from paceline.kernels.move_kv.triton_impl import move_kv
+from paceline.kernels.paging import BLOCK_SIZE
+from paceline.kernels.rank.reference import rank as plain_rank
+from paceline.kernels.rank.triton_impl import rank
+from paceline.kernels.sample import Draw
+from paceline.kernels.sample.reference import sample as plain_sample
+from paceline.kernels.sample.triton_impl import sample
+
+Case = Callable[[torch.device], Iterable[Check]]
+_PROCESSES = 8
+
+
+def checks(machine: Machine) -> Iterator[Check]:
+    """All of them, in order; a case that breaks is one failed check."""
+    names = list(cases(machine.interpreted))
+    processes = 1 if machine.interpreted else min(_PROCESSES, os.cpu_count() or 1)
+    if processes == 1:
+        for name in names:
+            yield from run_case(name, machine.interpreted)
+        return
+    context = multiprocessing.get_context("spawn")  # a process that has used CUDA cannot be forked
+    with ProcessPoolExecutor(processes, context) as pool:
+        for name, done in [(name, pool.submit(run_case, name, False)) for name in names]:
+            try:
+                yield from done.result(timeout=max(machine.left_s, 1.0))
+            except (BrokenProcessPool, TimeoutError) as error:
+                yield Check(name, "", float("nan"), 0, type(error).__name__)
+
+
+def run_case(name: str, interpreted: bool) -> list[Check]:
+    device = torch.device("cpu" if interpreted else "cuda")
+    done: list[Check] = []
+    try:
+        done += cases(interpreted)[name](device)
+    except Exception as error:  # whatever a kernel or its compiler raises is this case's result
+        done.append(Check(name, "", float("nan"), 0, f"{type(error).__name__}: {error}".splitlines()[0][:200]))
+    return done
+
+
+def cases(interpreted: bool) -> dict[str, Case]:
+    """By name. Their shapes are those of the models that later parts run, so that those find them compiled."""
+    found: dict[str, Case] = {**linear_cases(interpreted), **embed_cases(interpreted), **attention_cases(interpreted)}
+    vocabularies = (37, 300) if interpreted else (1001, 49_152, 128_256)
+    for columns in vocabularies:
+        found[f"sample {columns}"] = partial(_sample, columns=columns)
+    found[f"rank {vocabularies[-1]}"] = partial(_rank, columns=vocabularies[-1])
+    for form in ("auto", "int8") if interpreted else ("auto", "fp8", "int8"):
+        found[f"move_kv {form}"] = partial(_move, form=form, interpreted=interpreted)
+    return found
+
+
+def _draws(rows: int, columns: int) -> list[Draw]:
+    """Greedy, plain and filtered ones."""
+    kinds = [
+        {"temperature": 0.0},
+        {"temperature": 1.0},
+        {"temperature": 0.7, "top_k": min(20, columns)},
+        {"temperature": 0.8, "top_p": 0.9},
+        {"temperature": 1.2, "min_p": 0.05},
+        {"temperature": 0.9, "top_k": min(50, columns), "top_p": 0.95, "min_p": 0.01},
+    ]
+    return [Draw(seed=2**63 + 977 * row, position=31 * row, **kinds[row % len(kinds)]) for row in range(rows)]  # type: ignore[arg-type]
+
+
+def _logits(rows: int, columns: int) -> torch.Tensor:
+    return 3 * torch.randn(rows, columns, generator=torch.Generator().manual_seed(columns))
+
+
+def _sample(device: torch.device, *, columns: int) -> Iterator[Check]:
+    rows = 12
+    logits, draws = _logits(rows, columns), _draws(rows, columns)
+    logits[0, -1] = logits[0, columns // 2] = logits[0].max() + 1  # a tie goes to the lower id
+    got, want = sample(logits.to(device), draws), plain_sample(logits.numpy(), draws)
+    yield Check("sample", f"V {columns}, tokens that differ", sum(a != b for a, b in zip(got, want, strict=True)), 0)
+    alone = [sample(logits[row : row + 1].to(device), [draw])[0] for row, draw in enumerate(draws)]
+    yield Check("sample", f"V {columns}, alone", sum(a != b for a, b in zip(got, alone, strict=True)), 0)
+
+
+def _rank(device: torch.device, *, columns: int) -> Iterator[Check]:
+    rows, k = 6, 10
+    logits, draws = _logits(rows, columns), _draws(rows, columns)
+    vocabulary = 2 * np.arange(columns)
+    for name, ids in (("all ids", None), ("trimmed", vocabulary)):
+        tokens, shares = rank(logits.to(device), ids, draws, k)
+        want, expected = plain_rank(logits.numpy(), ids, draws, k)
+        yield Check("rank", f"V {columns}, {name}, tokens that differ", float((tokens != want).sum()), 0)
+        error = float(np.abs(shares / np.maximum(expected, 1e-30) - 1).max())
+        yield Check("rank", f"V {columns}, {name}, probabilities", error, 1e-3)
+
+
+def _sides(cache: PagedCache) -> list[torch.Tensor]:
+    """What a cache holds, [layers, slots, Hkv, ...] each, as bytes."""
+    held = []
+    for side in (cache.k, cache.v, cache.k_scale, cache.v_scale):
+        if side is not None:
+            paged = side if side.ndim == 5 else side[..., None]
+            slots = paged.transpose(2, 3).reshape(len(side), -1, side.shape[2], paged.shape[-1])
+            held.append(slots.contiguous().view(torch.uint8).cpu().clone())
+    return held
+
+
+def _move(device: torch.device, *, form: str, interpreted: bool) -> Iterator[Check]:
+    """Chains of moves, whose targets are sources of others."""
+    layers, heads, width = (2, 2, 16) if interpreted else (32, 8, 128)
+    dtype = torch.float16 if interpreted else torch.bfloat16
+    cache = allocate(CacheShape(layers, heads, width), 8, form=form, dtype=dtype, device=device)
+    for side in (cache.k, cache.v, cache.k_scale, cache.v_scale):
+        if side is not None:
+            values = torch.rand(side.shape, generator=torch.Generator().manual_seed(3)) * 100
+            side.copy_(values.to(side.dtype))
+    before = _sides(cache)
+    source, target = np.array([2, 3, 5, 64, 65, 127]), np.array([1, 2, 3, 65, 64, 17])
+    move_kv(cache, source, target)
+    origin = np.arange(8 * BLOCK_SIZE)
+    origin[target] = source
+    wrong = sum(int((side[:, origin] != now).sum()) for side, now in zip(before, _sides(cache), strict=True))
+    yield Check("move_kv", f"{form}, bytes that differ", wrong, 0)
