@@ -9,7 +9,7 @@ from functools import partial
 import torch
 from device_linear import BOUND
 from device_tools import Check
-from jobs import Job, attention, branching, chain, layout_of, new_slots, slots_of, tables
+from jobs import Job, attention, branching, chain, layout_of, slots_of, tables
 
 from paceline.kernels.kv_cache import CacheShape
 from paceline.kernels.kv_cache.triton_impl import PagedCache, allocate
@@ -39,7 +39,7 @@ class Heads:
 
 def attention_cases(interpreted: bool) -> dict[str, Case]:
     if interpreted:
-        wanted = [(Heads(3, 1, 16), torch.float16, "auto"), (Heads(1, 2, 16), torch.float16, "int8")]
+        wanted = [(Heads(3, 1, 16), torch.float16, "auto")]
     else:
         wanted = [
             (Heads(3, 3, 64), torch.bfloat16, "auto"),
@@ -87,9 +87,7 @@ def _rope(device: torch.device, *, heads: Heads, dtype: torch.dtype, form: str, 
     positions = torch.randint(400, (rows,), generator=rng)
     slots = torch.randperm(4 * BLOCK_SIZE, generator=rng)[:rows]
     cache = allocate(CacheShape(1, heads.kv, heads.width), 4, form=form, dtype=dtype, device=device)
-    q = rope_store(
-        qkv.to(device), _rotation(angles, device), positions.to(device), slots.to(device), cache, 0
-    ).cpu()
+    q = rope_store(qkv.to(device), _rotation(angles, device), positions.to(device), slots.to(device), cache, 0).cpu()
 
     columns = qkv.double().view(rows, count, heads.width)
     half, turn = heads.width // 2, angles[positions][:, None]
@@ -117,7 +115,7 @@ def _stored_error(got: torch.Tensor, want: torch.Tensor, form: str) -> float:
 def _jobs(few: bool, rng: torch.Generator) -> list[Job]:
     """Contexts on both sides of pages, tiles and groups of tiles."""
     if few:
-        return [chain(15, 1), branching(14, 6, rng), chain(0, 5)]
+        return [chain(15, 1), Job(14, 3, (-1, 0, 0))]
     return [
         chain(0, 1),
         chain(16, 1),
@@ -133,10 +131,16 @@ def _jobs(few: bool, rng: torch.Generator) -> list[Job]:
 
 
 class _Sequences:
-    """Jobs with the keys and values of all their slots, in a cache made by the kernel that serving fills it with."""
+    """Jobs with the keys and values of all their slots."""
 
     def __init__(
-        self, jobs: Sequence[Job], heads: Heads, dtype: torch.dtype, form: str, device: torch.device, rng: torch.Generator
+        self,
+        jobs: Sequence[Job],
+        heads: Heads,
+        dtype: torch.dtype,
+        form: str,
+        device: torch.device,
+        rng: torch.Generator,
     ) -> None:
         self.jobs, self.heads, self.dtype, self.form, self.device = jobs, heads, dtype, form, device
         blocks = sum(-(-(job.context + job.rows) // BLOCK_SIZE) for job in jobs) + 3
@@ -147,10 +151,14 @@ class _Sequences:
         self.cache = self.stored(self.k, self.v)
 
     def stored(self, k: torch.Tensor, v: torch.Tensor) -> PagedCache:
-        """k, v: [slots, Hkv, D]; angles of nothing leave keys as they are."""
+        """A cache that holds k, v [slots, Hkv, D]; what is scaled is stored by the kernel of serving, at an angle of 0."""
         slots, heads = len(k), self.heads
         shape = CacheShape(1, heads.kv, heads.width)
         cache = allocate(shape, slots // BLOCK_SIZE, form=self.form, dtype=self.dtype, device=self.device)
+        if cache.k_scale is None:
+            for side, given in ((cache.k, k), (cache.v, v)):
+                side[0] = given.view(-1, BLOCK_SIZE, heads.kv, heads.width).transpose(1, 2).to(self.device)
+            return cache
         queries = torch.zeros(slots, heads.group * heads.kv, heads.width, dtype=self.dtype)
         rows = torch.cat((queries, k, v), 1).flatten(1).to(self.device)
         still = _rotation(torch.zeros(1, heads.width // 2, dtype=torch.float64), self.device)
@@ -169,7 +177,7 @@ class _Sequences:
         return tree_attention(q.to(self.device), cache, 0, work).cpu()
 
     def along(self, job: int, node: int) -> tuple[PagedCache, int]:
-        """A cache in which the nodes that lead to `node` stand in the slots of their positions; and how many they are."""
+        """A cache in which the nodes that lead to `node` stand in the slots of their positions; how many they are."""
         k, v, here = self.k.clone(), self.v.clone(), self.jobs[job]
         line = here.line(node)
         source = slots_of(self.owned[job], [here.context + each for each in line])
@@ -189,7 +197,9 @@ def _attention(
     want = attention(all_.q, k, v, jobs, all_.owned)
     yield Check("tree_attention", f"{name}, {len(jobs)} sequences", _error(whole, want), BOUND[dtype])
 
-    differ = sum(_differing(all_.attend(jobs, all_.owned, all_.q, all_.cache, n), whole) for n in (1, 2048))
+    differ = sum(
+        _differing(all_.attend(jobs, all_.owned, all_.q, all_.cache, n), whole) for n in ((1,) if few else (1, 2048))
+    )
     yield Check("tree_attention", f"{name}, rows that differ when split otherwise", differ, 0)
     differ = sum(
         _differing(

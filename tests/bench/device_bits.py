@@ -76,7 +76,9 @@ class Line:
             contexts=[each.context for each in rows],
             tables=[each.table for each in rows],
             causal=[each.tree.is_chain for each in rows],
-            ancestors=[word for each in rows for word in ([0] * len(each.tree) if each.tree.is_chain else each.tree.ancestors)],
+            ancestors=[
+                word for each in rows for word in ([0] * len(each.tree) if each.tree.is_chain else each.tree.ancestors)
+            ],
         )
         logits = np.array(self._ops.host(self._decoder.forward(batch, self._cache)[0]))
         return np.split(logits, starts[1:-1])

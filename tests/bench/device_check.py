@@ -13,9 +13,9 @@ import os
 import sys
 import time
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from importlib import import_module, util
+from importlib import util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +45,6 @@ def find_machine(arguments: argparse.Namespace) -> Machine:
         if util.find_spec(name) is None:
             sys.exit(f"The device check needs {name}, which {sys.executable} does not have; install it ({hint}).")
     import torch
-
     from device_tools import Machine
 
     if not arguments.interpret and not torch.cuda.is_available():
@@ -100,8 +99,8 @@ def kernels(machine: Machine, report: Report, arguments: argparse.Namespace) -> 
 def equality(machine: Machine, report: Report, arguments: argparse.Namespace) -> Iterator[Figure]:
     from device_equality import Equality, Workload
 
-    small = Workload(prompts=3, tokens=4, together=3, tight=12, nodes=4)
-    large = Workload(prompts=50, tokens=128, together=8, tight=64)
+    small = Workload(prompts=3, longest=16, tokens=3, together=3, fitting=1, nodes=4)
+    large = Workload(prompts=50, longest=100, tokens=128, together=8, fitting=3)
     workload = small if machine.interpreted else large
     yield from Equality(_model(machine, arguments), _config(machine, arguments), workload).figures()
 
@@ -109,7 +108,7 @@ def equality(machine: Machine, report: Report, arguments: argparse.Namespace) ->
 def bits(machine: Machine, report: Report, arguments: argparse.Namespace) -> Iterator[Figure]:
     from device_bits import Positions, figures
 
-    small = Positions(length=20, contexts=(1, 15), nodes=6, chunk=7, streams=3)
+    small = Positions(length=10, contexts=(1, 5), nodes=4, chunk=6, streams=2)
     large = Positions(length=400, contexts=(1, 15, 100, 127, 128, 250, 300), nodes=64, chunk=37, streams=8)
     checkpoint = _model(machine, arguments)
     yield from figures(checkpoint, _ops(machine, arguments, checkpoint), small if machine.interpreted else large)
@@ -144,6 +143,7 @@ def _ops(machine: Machine, arguments: argparse.Namespace, checkpoint: Any) -> An
 def _model(machine: Machine, arguments: argparse.Namespace) -> Any:
     """The model asked for, or the default one where it is on this disk; else one of its shape with random weights."""
     from device_models import SMOLLM2, TINY, RandomModel
+
     from paceline.engine.errors import ModelError
     from paceline.engine.model.checkpoint import open_checkpoint
     from paceline.engine.model.sources import DEFAULT_MODEL, default_cache
@@ -207,7 +207,9 @@ def parse(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--only", type=parts, default=PARTS, metavar="PARTS", help=f"of {','.join(PARTS)}")
     parser.add_argument("--commit", default="", help="of these sources, where they are no git checkout")
     parser.add_argument("--backend", default="triton", help="that engines and steps run on (triton)")
-    parser.add_argument("--interpret", action="store_true", help="every part at tiny sizes on the CPU, nothing recorded")
+    parser.add_argument(
+        "--interpret", action="store_true", help="every part at tiny sizes on the CPU, nothing recorded"
+    )
     return parser.parse_args(words)
 
 

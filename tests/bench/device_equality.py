@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import cycle
 
@@ -15,6 +15,7 @@ from paceline.engine.config import EngineConfig
 from paceline.engine.engine import Engine
 from paceline.engine.model.checkpoint import Checkpoint
 from paceline.engine.model.decoder import cache_shape
+from paceline.engine.page_table import blocks_for
 from paceline.engine.request import Request
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.spec.cost import StepCost
@@ -27,12 +28,15 @@ SAMPLINGS: tuple[dict[str, object], ...] = ({"temperature": 0.0}, {"temperature"
 
 @dataclass(frozen=True)
 class Workload:
-    """together: sequences of one batch. tight: blocks of a cache too small for them."""
+    """longest: prompt, where a model has no vocabulary to ask with. together: sequences of one batch. fitting: how many
+    of the longest fit in a cache that is too small for them.
+    """
 
     prompts: int
+    longest: int
     tokens: int
     together: int
-    tight: int
+    fitting: int
     nodes: int = MAX_NODES
 
 
@@ -42,15 +46,15 @@ class Equality:
     def __init__(self, checkpoint: Checkpoint, config: EngineConfig, workload: Workload) -> None:
         self._checkpoint = checkpoint
         self._workload = workload
-        asked = prompts(checkpoint.text, checkpoint.config.vocab_size, workload.prompts)
+        asked = prompts(checkpoint.text, checkpoint.config.vocab_size, workload.prompts, workload.longest)
         ends = frozenset(checkpoint.text.eos_ids)
         self.requests = [
             make_request(f"r{number}", prompt, max_tokens=workload.tokens, seed=77 * number, stop_ids=ends, **sampling)
             for number, (prompt, sampling) in enumerate(zip(asked, cycle(SAMPLINGS)))
         ]
-        longest = max(map(len, asked)) + workload.tokens + 1
+        self._blocks = blocks_for(max(map(len, asked)) + workload.tokens + 1)
         self._config = replace(
-            config, max_batch=workload.together, max_nodes=workload.nodes, context_length=-(-longest // 16) * 16
+            config, max_batch=workload.together, max_nodes=workload.nodes, context_length=self._blocks * BLOCK_SIZE
         )
         self.plain = run(self._engine(), self.requests, together=False)
 
@@ -59,11 +63,9 @@ class Equality:
         if blocks is not None:
             ops = choose_ops(config, self._checkpoint, config.device, None)
             memory = blocks * ops.block_bytes(cache_shape(self._checkpoint.config))
-            config = replace(config, kv_memory=memory, context_length=None)
+            config = replace(config, kv_memory=memory)
         drafters = [] if drafter is None else [drafter]
-        return build_engine(
-            self._checkpoint, config, proposers=drafters, cost=StepCost(FLAT), guard=AlwaysDrafting()
-        )
+        return build_engine(self._checkpoint, config, proposers=drafters, cost=StepCost(FLAT), guard=AlwaysDrafting())
 
     def _random(self) -> Scripted:
         truth = {request.prompt: self.plain.tokens(request.id) for request in self.requests}
@@ -86,7 +88,7 @@ class Equality:
                 yield Figure(f"{name}: guesses that were right", _accepted(replies), "tokens")
                 engine.pages.forget_prefixes()
             yield self._compared(f"{name}, {self._workload.together} at a time", self._batches(engine))
-        engine = self._engine(self._random(), blocks=self._workload.tight)
+        engine = self._engine(self._random(), blocks=self._workload.fitting * self._blocks)
         yield self._compared("random trees, preempted", self._batches(engine))
         yield Figure("preemptions among these", engine.stats().preemptions, "sequences")
 
@@ -108,8 +110,3 @@ def _differs(request: Request, plain: Replies, other: Replies) -> bool:
 
 def _accepted(replies: Replies) -> int:
     return sum(delta.accepted for reply in replies.deltas.values() for delta in reply)
-
-
-def tight_blocks(prompt_lengths: Sequence[int], tokens: int) -> int:
-    """Blocks that hold the longest sequence and one more of its size."""
-    return 2 * -(-(max(prompt_lengths) + tokens + 1) // BLOCK_SIZE)

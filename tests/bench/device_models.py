@@ -46,14 +46,14 @@ SMOLLM2 = replace(
 )
 TINY = replace(
     LLAMA_8B,
-    vocab_size=96,
-    hidden_size=64,
-    intermediate_size=96,
+    vocab_size=48,
+    hidden_size=32,
+    intermediate_size=32,
     num_layers=1,
-    num_heads=4,
-    num_kv_heads=2,
+    num_heads=2,
+    num_kv_heads=1,
     head_dim=16,
-    context_length=256,
+    context_length=64,
 )
 
 _DRAWN = (1 << 20) + 7  # values drawn at random; a prime-ish period keeps rows from being alike
@@ -153,19 +153,19 @@ _TASKS = (
 )
 
 
-def prompts(text: TextAssets, vocab_size: int, count: int) -> list[tuple[int, ...]]:
-    """Different prompts: questions where the model has a vocabulary, else phrases that repeat themselves."""
+def prompts(text: TextAssets, vocab_size: int, count: int, longest: int) -> list[tuple[int, ...]]:
+    """Different prompts: questions where the model has a vocabulary, else repeated phrases of at most `longest` tokens."""
     vocabulary = (text.gguf or {}).get("tokenizer.ggml.tokens")
     if vocabulary is None:
-        return [_phrase(random.Random(number), vocab_size) for number in range(count)]
+        return [_phrase(random.Random(number), vocab_size, longest) for number in range(count)]
     ids = {token: number for number, token in enumerate(vocabulary)}
     asked = [task.format(topic) for topic in _TOPICS for task in _TASKS][:count]
     return [_encoded(ids, f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n") for question in asked]
 
 
-def _phrase(pick: random.Random, vocab_size: int) -> tuple[int, ...]:
+def _phrase(pick: random.Random, vocab_size: int, longest: int) -> tuple[int, ...]:
     phrase = [pick.randrange(vocab_size) for _ in range(pick.randint(3, 9))]
-    return tuple((phrase * 12)[: pick.choice((1, 15, 16, 17, 33, 70))] + [pick.randrange(vocab_size)])
+    return tuple((phrase * 24)[: pick.randint(1, longest)])
 
 
 def _encoded(ids: dict[str, int], text: str) -> tuple[int, ...]:

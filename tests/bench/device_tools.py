@@ -184,7 +184,7 @@ def provenance(commit: str) -> dict[str, str]:
 
 
 def _commit() -> str:
-    """Short hash of HEAD, "+" behind it when tracked files differ; the server's own needs packages that may be missing."""
+    """Short hash of HEAD, "+" behind it when tracked files differ. The server's own needs packages this may lack."""
     head = _said("git", "rev-parse", "--short", "HEAD")
     return head + ("+" if head and _said("git", "status", "--porcelain", "--untracked-files=no") else "")
 
