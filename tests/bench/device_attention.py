@@ -151,7 +151,7 @@ class _Sequences:
         self.cache = self.stored(self.k, self.v)
 
     def stored(self, k: torch.Tensor, v: torch.Tensor) -> PagedCache:
-        """A cache that holds k, v [slots, Hkv, D]; what is scaled is stored by the kernel for that, at an angle of 0."""
+        """A cache that holds k, v [slots, Hkv, D]; what is scaled is stored by the kernel for it, at an angle of 0."""
         slots, heads = len(k), self.heads
         shape = CacheShape(1, heads.kv, heads.width)
         cache = allocate(shape, slots // BLOCK_SIZE, form=self.form, dtype=self.dtype, device=self.device)

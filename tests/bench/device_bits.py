@@ -38,7 +38,7 @@ class Line:
         self._blocks = -(-length // BLOCK_SIZE) + 5  # a tree stands in slots past the line's end
         self._decoder = Decoder(c, checkpoint.load(), ops, context_length=self._blocks * BLOCK_SIZE)
         ops.finish()
-        self._cache = ops.allocate(cache_shape(c), self._blocks * streams)
+        self._cache = ops.allocate(cache_shape(c), self._blocks * max(streams, 3))
         self._pick = random.Random(5)
         self._vocab_size = c.vocab_size
         self.tokens = [self._pick.randrange(c.vocab_size) for _ in range(length)]

@@ -14,6 +14,7 @@ import sys
 import time
 import types
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from importlib import util
 from pathlib import Path
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 PARTS = ("kernels", "equality", "bits", "rates", "steps")
 # Seconds a part needs at the least, on one H200: with less left it is skipped.
-_LEAST_S = {"kernels": 20, "equality": 30, "bits": 10, "rates": 10, "steps": 40}
+_LEAST_S = {"kernels": 20, "equality": 30, "bits": 10, "rates": 15, "steps": 50}
+_FEW = 4  # rows of a step, where each takes seconds
 
 
 def stand_in() -> None:
@@ -131,11 +133,12 @@ def steps(machine: Machine, report: Report, arguments: argparse.Namespace) -> It
 def _config(machine: Machine, arguments: argparse.Namespace) -> Any:
     from paceline.engine.config import EngineConfig
 
-    return EngineConfig(device=machine.device.type, backend=arguments.backend)
+    config = EngineConfig(device=machine.device.type, backend=arguments.backend, exact=True)
+    return replace(config, step_budget=_FEW, max_batch=_FEW) if machine.interpreted else config
 
 
 def _ops(machine: Machine, arguments: argparse.Namespace, checkpoint: Any) -> Any:
-    from paceline.engine.build import choose_ops
+    from paceline.engine.backends import choose_ops
 
     return choose_ops(_config(machine, arguments), checkpoint, machine.device.type, None)
 
@@ -168,14 +171,18 @@ def main(arguments: argparse.Namespace) -> int:
     machine = find_machine(arguments)
     report = Report(machine, arguments.commit)
     broken = []
-    for part in arguments.only:
+    for place, part in enumerate(arguments.only):
         left, started = machine.left_s, time.monotonic()
-        if left < (0 if machine.interpreted else _LEAST_S[part]):
-            broken.append(f"{part}: skipped, {max(left, 0):.0f} s were left and it needs {_LEAST_S[part]}")
+        if left < _LEAST_S[part]:
+            broken.append(f"{part}: skipped, {max(left, 0):.0f} s were left and it needs {_LEAST_S[part]} s")
             continue
+        kept = sum(_LEAST_S[later] for later in arguments.only[place + 1 :])
         try:
             for figure in globals()[part](machine, report, arguments):
                 report.figure(part, figure)
+                if machine.left_s < kept:
+                    broken.append(f"{part}: cut short, later parts need the {kept} s that are left")
+                    break
         except Exception as error:  # a part that breaks takes no other one's figures with it
             import traceback
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import cycle
 
@@ -10,7 +10,8 @@ from device_models import prompts
 from device_tools import NONE, Figure
 from fakes import FLAT, AlwaysDrafting, Replies, Scripted, make_request, run
 
-from paceline.engine.build import build_engine, choose_ops
+from paceline.engine.backends import choose_ops
+from paceline.engine.build import build_engine
 from paceline.engine.config import EngineConfig
 from paceline.engine.engine import Engine
 from paceline.engine.model.checkpoint import Checkpoint
@@ -56,7 +57,9 @@ class Equality:
         self._config = replace(
             config, max_batch=workload.together, max_nodes=workload.nodes, context_length=self._blocks * BLOCK_SIZE
         )
-        self.plain = run(self._engine(), self.requests, together=False)
+        self._plainly = self._engine()
+        self.plain = run(self._plainly, self.requests, together=False)
+        self._plainly.pages.forget_prefixes()
 
     def _engine(self, drafter: Proposer | None = None, blocks: int | None = None) -> Engine:
         config = self._config
@@ -75,19 +78,15 @@ class Equality:
         """Of each way to run them, the replies that differ; first how much there is to compare."""
         total = sum(len(self.plain.tokens(request.id)) for request in self.requests)
         yield Figure("tokens compared in each way", total, "tokens")
-        engines: tuple[tuple[str, Callable[[], Engine]], ...] = (
-            ("no guesses", self._engine),
-            ("random trees", lambda: self._engine(self._random())),
-            ("suffix drafter", lambda: self._engine(Suffix())),
-        )
-        for name, build in engines:
-            engine = build()
-            if name != "no guesses":
-                replies = run(engine, self.requests, together=False)
-                yield self._compared(f"{name}, one at a time", replies)
-                yield Figure(f"{name}: guesses that were right", _accepted(replies), "tokens")
-                engine.pages.forget_prefixes()
-            yield self._compared(f"{name}, {self._workload.together} at a time", self._batches(engine))
+        together = f"{self._workload.together} at a time"
+        yield self._compared(f"no guesses, {together}", self._batches(self._plainly))
+        for name, drafter in (("random trees", self._random()), ("suffix drafter", Suffix())):
+            engine = self._engine(drafter)
+            replies = run(engine, self.requests, together=False)
+            yield self._compared(f"{name}, one at a time", replies)
+            yield Figure(f"{name}: guesses that were right", _accepted(replies), "tokens")
+            engine.pages.forget_prefixes()
+            yield self._compared(f"{name}, {together}", self._batches(engine))
         engine = self._engine(self._random(), blocks=self._workload.fitting * self._blocks)
         yield self._compared("random trees, preempted", self._batches(engine))
         yield Figure("preemptions among these", engine.stats().preemptions, "sequences")

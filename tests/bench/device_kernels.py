@@ -51,6 +51,7 @@ def checks(machine: Machine) -> Iterator[Check]:
 
 def run_case(name: str, interpreted: bool) -> list[Check]:
     device = torch.device("cpu" if interpreted else "cuda")
+    torch.set_num_threads(2)  # of many processes at once
     done: list[Check] = []
     try:
         done += cases(interpreted)[name](device)

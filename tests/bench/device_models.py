@@ -154,7 +154,7 @@ _TASKS = (
 
 
 def prompts(text: TextAssets, vocab_size: int, count: int, longest: int) -> list[tuple[int, ...]]:
-    """Different prompts: questions where the model has a vocabulary, else repeated phrases of up to `longest` tokens."""
+    """Different prompts: questions where the model has a vocabulary, else repeated phrases of `longest` at most."""
     vocabulary = (text.gguf or {}).get("tokenizer.ggml.tokens")
     if vocabulary is None:
         return [_phrase(random.Random(number), vocab_size, longest) for number in range(count)]
