@@ -101,7 +101,7 @@ def kernels(machine: Machine, report: Report, arguments: argparse.Namespace) -> 
 def equality(machine: Machine, report: Report, arguments: argparse.Namespace) -> Iterator[Figure]:
     from device_equality import Equality, Workload
 
-    small = Workload(prompts=3, longest=16, tokens=3, together=3, fitting=1, nodes=4)
+    small = Workload(prompts=3, longest=15, tokens=3, together=3, fitting=1, nodes=4)
     large = Workload(prompts=50, longest=100, tokens=128, together=8, fitting=3)
     workload = small if machine.interpreted else large
     yield from Equality(_model(machine, arguments), _config(machine, arguments), workload).figures()

@@ -48,9 +48,8 @@ class Equality:
         self._checkpoint = checkpoint
         self._workload = workload
         asked = prompts(checkpoint.text, checkpoint.config.vocab_size, workload.prompts, workload.longest)
-        ends = frozenset(checkpoint.text.eos_ids)
         self.requests = [
-            make_request(f"r{number}", prompt, max_tokens=workload.tokens, seed=77 * number, stop_ids=ends, **sampling)
+            make_request(f"r{number}", prompt, max_tokens=workload.tokens, seed=77 * number, **sampling)
             for number, (prompt, sampling) in enumerate(zip(asked, cycle(SAMPLINGS)))
         ]
         self._blocks = blocks_for(max(map(len, asked)) + workload.tokens + 1)

@@ -157,25 +157,28 @@ def prompts(text: TextAssets, vocab_size: int, count: int, longest: int) -> list
     """Different prompts: questions where the model has a vocabulary, else repeated phrases of `longest` at most."""
     vocabulary = (text.gguf or {}).get("tokenizer.ggml.tokens")
     if vocabulary is None:
-        return [_phrase(random.Random(number), vocab_size, longest) for number in range(count)]
+        lengths = [longest - 37 * number % longest for number in range(count)]
+        return [_phrase(random.Random(number), vocab_size, length) for number, length in enumerate(lengths)]
     ids = {token: number for number, token in enumerate(vocabulary)}
     asked = [task.format(topic) for topic in _TOPICS for task in _TASKS][:count]
-    return [_encoded(ids, f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n") for question in asked]
+    return [_encoded(ids, ("<|im_start|>", f"user\n{question}", "<|im_end|>", "\n")) for question in asked]
 
 
-def _phrase(pick: random.Random, vocab_size: int, longest: int) -> tuple[int, ...]:
+def _phrase(pick: random.Random, vocab_size: int, length: int) -> tuple[int, ...]:
     phrase = [pick.randrange(vocab_size) for _ in range(pick.randint(3, 9))]
-    return tuple((phrase * 24)[: pick.randint(1, longest)])
+    return tuple((phrase * length)[:length])
 
 
-def _encoded(ids: dict[str, int], text: str) -> tuple[int, ...]:
-    """The longest tokens that fit, from left to right: valid ids, if not those a tokenizer would choose."""
-    left = text.replace(" ", "Ġ").replace("\n", "Ċ")
+def _encoded(ids: dict[str, int], pieces: Sequence[str]) -> tuple[int, ...]:
+    """The longest tokens that fit, from left to right: not always those a tokenizer chooses, but the same text."""
     tokens = []
-    while left:
-        size = next(size for size in range(min(16, len(left)), 0, -1) if left[:size] in ids)
-        tokens.append(ids[left[:size]])
-        left = left[size:]
+    for piece in pieces:
+        left = piece.replace(" ", "Ġ").replace("\n", "Ċ")
+        while left:
+            size = next((size for size in range(len(left), 0, -1) if left[:size] in ids), 0)
+            if size:  # a vocabulary of another kind may lack a letter
+                tokens.append(ids[left[:size]])
+            left = left[size or 1 :]
     return tuple(tokens)
 
 
