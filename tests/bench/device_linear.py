@@ -58,8 +58,7 @@ def linear_cases(interpreted: bool) -> dict[str, Case]:
             f"linear {form} {product.name}": partial(
                 _linear, product=product, form=form, dtype=torch.float16, counts=(1, 17), most=18
             )
-            for form in ("float", "q4", "q8")
-            for product in tiny
+            for form, product in zip(("float", "q4", "q8"), (*tiny, tiny[0]), strict=True)
         }
     wanted = [
         *(("smollm2", SMOLLM2, form, torch.bfloat16) for form in ("float", "q4", "q8")),
@@ -81,7 +80,7 @@ def embed_cases(interpreted: bool) -> dict[str, Case]:
     dtype = torch.float16 if interpreted else torch.bfloat16
     return {
         f"embed {form}": partial(_embed, form=form, rows=rows, columns=columns, dtype=dtype)
-        for form in ("float", "q4", "q8")
+        for form in (("q4",) if interpreted else ("float", "q4", "q8"))
     }
 
 

@@ -103,9 +103,8 @@ def figures(
     library = Passes(checkpoint, replace(ops, linear=_library), context=context, streams=1)
     yield from _against_library(machine, passes, library)
     del passes, library, ops
-    if not machine.interpreted:
-        torch.cuda.empty_cache()
-    yield from _engine(machine, checkpoint, config, alone[1], context)
+    machine.release()
+    yield from _engine(machine, checkpoint, replace(config, exact=False), alone[1], context)
 
 
 def _by_rows(machine: Machine, passes: Passes) -> Iterator[Figure]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import datetime
+import gc
 import os
 import statistics
 import subprocess
@@ -95,6 +96,12 @@ class Machine:
     def wait(self) -> None:
         if not self.interpreted:
             torch.cuda.synchronize()
+
+    def release(self) -> None:
+        """Give back what nobody holds any more: decoders hold themselves, by the passes made of them."""
+        gc.collect()
+        if not self.interpreted:
+            torch.cuda.empty_cache()
 
     def captured(self, work: Callable[[], object]) -> Callable[[], object]:
         """The same work as a CUDA graph, so that the host's time is no part of it. The first runs compile."""
