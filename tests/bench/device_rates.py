@@ -78,7 +78,7 @@ def _attention(machine: Machine, sizes: Sizes) -> Iterator[Figure]:
         side.normal_()
     owned = torch.randperm(blocks * sizes.sequences).view(sizes.sequences, blocks).tolist()
     programs = 2 * processors(machine) // shape.kv_heads
-    for name, parents in (("16-node trees", bushy(_PATH)), ("single rows", (-1,))):
+    for name, parents, bar in (("16-node trees", bushy(_PATH), Bar(75, least=True)), ("single rows", (-1,), None)):
         jobs = [Job(sizes.context, len(parents), parents if len(parents) > 1 else None)] * sizes.sequences
         work = to_device(plan(layout_of(jobs, owned), programs=programs), device)
         q = torch.randn(
@@ -93,7 +93,7 @@ def _attention(machine: Machine, sizes: Sizes) -> Iterator[Figure]:
         size = 2 * sizes.sequences * sizes.context * shape.kv_heads * shape.head_dim * dtype.itemsize
         label = f"prefix attention, {sizes.sequences} sequences of {sizes.context} tokens, {name}"
         yield Figure(f"{label}: time", ms * 1e3, "us")
-        yield Figure(label, _share(machine, size, ms), "% of copy", Bar(75, least=True))
+        yield Figure(label, _share(machine, size, ms), "% of copy", bar)
 
 
 def _products(machine: Machine, sizes: Sizes) -> Iterator[Figure]:

@@ -38,7 +38,9 @@ class Bar:
         return f"{'>=' if self.least else '<='} {self.limit:g}"
 
 
-NONE = Bar(0)  # of what is counted
+# Of what is counted.
+NONE = Bar(0)
+SOME = Bar(1, least=True)
 
 
 @dataclass(frozen=True, slots=True)
