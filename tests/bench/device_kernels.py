@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import random
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
@@ -19,15 +20,19 @@ from device_attention import attention_cases
 from device_linear import embed_cases, linear_cases
 from device_tools import Check, Machine
 
+from paceline.kernels.batch import Batch
 from paceline.kernels.kv_cache import CacheShape
 from paceline.kernels.kv_cache.triton_impl import PagedCache, allocate
-from paceline.kernels.move_kv.triton_impl import move_kv
-from paceline.kernels.paging import BLOCK_SIZE
+from paceline.kernels.move_kv.triton_impl import move_kv, move_slots
+from paceline.kernels.paging import slots_of
 from paceline.kernels.rank.reference import rank as plain_rank
 from paceline.kernels.rank.triton_impl import rank
 from paceline.kernels.sample import Draw
 from paceline.kernels.sample.reference import sample as plain_sample
 from paceline.kernels.sample.triton_impl import sample
+from paceline.kernels.settle.triton_impl import settle
+from paceline.spec.accept import walk
+from paceline.spec.tree import TokenTree
 
 Case = Callable[[torch.device], Iterable[Check]]
 _PROCESSES = 8
@@ -78,6 +83,8 @@ def cases(interpreted: bool) -> dict[str, Case]:
     for columns in vocabularies:
         found[f"sample {columns}"] = partial(_sample, columns=columns)
     found[f"rank {vocabularies[-1]}"] = partial(_rank, columns=vocabularies[-1])
+    sizes, columns = ((6, 1, 9), 40) if interpreted else ((16, 1, 64, 7, 33), 49_152)
+    found["settle"] = partial(_settle, sizes=sizes, columns=columns, interpreted=interpreted)
     for form in ("auto", "int8") if interpreted else ("auto", "fp8", "int8"):
         found[f"move_kv {form}"] = partial(_move, form=form, interpreted=interpreted)
     return found
@@ -135,17 +142,66 @@ def _sides(cache: PagedCache) -> list[torch.Tensor]:
 
 def _move(device: torch.device, *, form: str, interpreted: bool) -> Iterator[Check]:
     """Chains of moves, whose targets are sources of others."""
-    layers, heads, width = (2, 2, 16) if interpreted else (32, 8, 128)
+    cache = _filled(8, device, form=form, interpreted=interpreted)
+    before = _sides(cache)
+    moves = {1: 2, 2: 3, 3: 5, 65: 64, 64: 65, 17: 127}
+    move_kv(cache, np.array([*moves.values()]), np.array([*moves]))
+    yield Check("move_kv", f"{form}, bytes that differ", _misplaced(before, _sides(cache), moves), 0)
+
+
+def _filled(blocks: int, device: torch.device, *, form: str, interpreted: bool) -> PagedCache:
+    """A cache with another value everywhere, nearly."""
+    shape = CacheShape(2, 2, 16) if interpreted else CacheShape(32, 8, 128)
     dtype = torch.float16 if interpreted else torch.bfloat16
-    cache = allocate(CacheShape(layers, heads, width), 8, form=form, dtype=dtype, device=device)
+    cache = allocate(shape, blocks, form=form, dtype=dtype, device=device)
     for side in (cache.k, cache.v, cache.k_scale, cache.v_scale):
         if side is not None:
             values = torch.rand(side.shape, generator=torch.Generator().manual_seed(3)) * 100
             side.copy_(values.to(side.dtype))
+    return cache
+
+
+def _misplaced(before: list[torch.Tensor], after: list[torch.Tensor], moves: Mapping[int, int]) -> int:
+    """Bytes that are not what stood in the slot they come from. moves: slot -> the one it was copied from."""
+    origin = [moves.get(slot, slot) for slot in range(before[0].shape[1])]
+    return sum(int((side[:, origin] != now).sum()) for side, now in zip(before, after, strict=True))
+
+
+def _settle(device: torch.device, *, sizes: Sequence[int], columns: int, interpreted: bool) -> Iterator[Check]:
+    """Trees in which most nodes carry what is chosen after their parents. sizes: nodes of each."""
+    pick, rows = random.Random(4), sum(sizes)
+    logits, draws = _logits(rows, columns), _draws(rows, columns)
+    chosen = plain_sample(logits.numpy(), draws)
+    trees, tables, starts, moves = [], [], [0], {}
+    for number, nodes in enumerate(sizes):
+        parents = [-1, *(pick.randrange(max(0, node - 4), node) for node in range(1, nodes))]
+        here = chosen[starts[-1] : starts[-1] + nodes]
+        tokens = [here[parent] if pick.random() < 0.6 else pick.randrange(columns) for parent in parents]
+        tree = TokenTree(tuple(tokens), tuple(parents))
+        table = [5 * number + place for place in (3, 0, 4, 1, 2)]
+        path, _ = walk(tree, 1, lambda node, _, here=here: here[node], lambda *_: False)  # type: ignore[misc]
+        slots = slots_of(table, 7 * number, nodes)
+        moves |= {slots[place]: slots[node] for place, node in enumerate(path) if place != node}
+        trees.append(tree)
+        tables.append(table)
+        starts.append(starts[-1] + nodes)
+    contexts = [7 * number for number in range(len(sizes))]
+    batch = Batch.of(
+        ids=[token for tree in trees for token in tree.tokens],
+        positions=[c + depth for c, tree in zip(contexts, trees, strict=True) for depth in tree.depths],
+        slots=[s for c, t, tree in zip(contexts, tables, trees, strict=True) for s in slots_of(t, c, len(tree))],
+        sampled=[*range(rows)],
+        starts=starts,
+        contexts=contexts,
+        tables=tables,
+        causal=[tree.is_chain for tree in trees],
+        ancestors=[word for tree in trees for word in tree.ancestors],
+    )
+    cache = _filled(5 * len(sizes), device, form="auto", interpreted=interpreted)
     before = _sides(cache)
-    source, target = np.array([2, 3, 5, 64, 65, 127]), np.array([1, 2, 3, 65, 64, 17])
-    move_kv(cache, source, target)
-    origin = np.arange(8 * BLOCK_SIZE)
-    origin[target] = source
-    wrong = sum(int((side[:, origin] != now).sum()) for side, now in zip(before, _sides(cache), strict=True))
-    yield Check("move_kv", f"{form}, bytes that differ", wrong, 0)
+    settled = settle(logits.to(device), draws, batch, cache, move=move_slots).result()
+    name = f"{len(sizes)} trees, {len(moves)} entries to move"
+    wrong = sum(got != want for got, want in zip(settled.tokens, chosen, strict=True))
+    yield Check("settle", f"{name}, tokens that differ", wrong, 0)
+    wrong = _misplaced(before, _sides(cache), moves) if settled.moved else len(moves)
+    yield Check("settle", f"{name}, bytes that differ", wrong, 0)
