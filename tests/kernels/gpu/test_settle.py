@@ -7,9 +7,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from paged_caches import by_slot, filled
 from trees import trees
 
 from paceline.kernels.batch import Batch
+from paceline.kernels.kv_cache import CacheShape
+from paceline.kernels.move_kv.triton_impl import move_slots
 from paceline.kernels.sample import Draw, reference
 from paceline.kernels.settle.triton_impl import settle
 from paceline.spec.accept import walk
@@ -126,6 +129,18 @@ def test_a_path_of_all_nodes_a_tree_may_have() -> None:
     settle(certain([0] * 64), [GREEDY] * 64, batch_of([(deep, 1)]), "the cache", move=move).result()
     slots = batch.slots.tolist()
     assert move.moves == list(zip(slots[2:], slots[1:], strict=False))
+
+
+def test_entries_of_the_cache_are_moved() -> None:
+    shape = CacheShape(layers=2, kv_heads=1, head_dim=16)
+    cache = filled(shape, blocks=257, rng=torch.Generator().manual_seed(1))
+    before = [by_slot(side).clone() for side in (cache.k, cache.v)]
+    batch = batch_of([(TREE, 1)])
+    settle(certain([2, 0, 1, 2, 0]), [GREEDY] * 5, batch, cache, move=move_slots).result()
+    slots = batch.slots.tolist()
+    for side, old in zip((cache.k, cache.v), before, strict=True):
+        old[:, slots[1:4]] = old[:, slots[2:5]]
+        assert torch.equal(by_slot(side), old)
 
 
 @pytest.mark.parametrize(
