@@ -1,10 +1,10 @@
 """`linear` in Triton: one kernel for up to 64 rows or any number of them exactly, the library's product for more.
 
-The kernel is bound by reading the weight. Its tile of 16 rows of x is the least a matrix unit takes, and the same for any
+Reading the weight is the kernel's bound. Its tile of 16 rows of x is the least a matrix unit takes, and the same for any
 number of rows, as are all other sizes: so the bits of a row are its own. What a program reads along K is cut into units
-of 64 inputs, one for each of its warps (a batched `tl.dot` gives each warp a matrix of the batch): every weight and every
-x is unpacked by one warp only, and even few output columns keep all warps busy. The partial sums of the warps meet in one
-fixed order at the end.
+of 64 inputs, one for each of its warps: a batched `tl.dot` gives each warp a matrix of the batch. So every weight and
+every x is unpacked by one warp only, and even few output columns keep all warps busy. The partial sums of the warps meet
+in one fixed order at the end.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _operand(
     at = at[None, None, :]
     if BITS == 0:
         k = unit[:, None, None] * 64 + PART * CHUNK + j
-        return tl.load(data + at * inputs + k, mask=k < inputs, other=0.0)
+        values = tl.load(data + at * inputs + k, mask=k < inputs, other=0.0)
     units = tl.cdiv(inputs, 64)
     # Past the last unit x is zero: what stands there must be finite, and need not be.
     unit = tl.minimum(unit, units - 1)[:, None, None]
