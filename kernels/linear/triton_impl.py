@@ -1,10 +1,10 @@
 """`linear` in Triton: one kernel for up to 64 rows or any number of them exactly, the library's product for more.
 
-The kernel is bound by reading the weight. Its tile of 16 rows of x is the least a matrix unit takes, and the same for any
-number of rows, as are all other sizes: so the bits of a row are its own. What a program reads along K is cut into units
-of 64 inputs, one for each of its warps (a batched `tl.dot` gives each warp a matrix of the batch): every weight and every
-x is unpacked by one warp only, and even few output columns keep all warps busy. The partial sums of the warps meet in one
-fixed order at the end.
+Reading the weight is the kernel's bound. Its tile of 16 rows of x is the least a matrix unit takes, and the same for
+any number of rows, as are all other sizes: so the bits of a row are its own. What a program reads along K is cut into
+units of 64 inputs, one for each of its warps: a batched `tl.dot` gives each warp a matrix of the batch. So every weight
+and every x is unpacked by one warp only, and even few output columns keep all warps busy. The partial sums of the warps
+meet in one fixed order at the end.
 """
 
 from __future__ import annotations
@@ -47,16 +47,18 @@ def _operand(
     at = at[None, None, :]
     if BITS == 0:
         k = unit[:, None, None] * 64 + PART * CHUNK + j
-        return tl.load(data + at * inputs + k, mask=k < inputs, other=0.0)
-    units = tl.cdiv(inputs, 64)
-    # Past the last unit x is zero: what stands there must be finite, and need not be.
-    unit = tl.minimum(unit, units - 1)[:, None, None]
-    if BITS == 4:
-        packed = tl.load(data + at * units * 16 + unit * 16 + j)
+        values = tl.load(data + at * inputs + k, mask=k < inputs, other=0.0)
     else:
-        packed = tl.load(data + at * units * 64 + unit * 64 + PART * CHUNK + j)
-    word = tl.load(scales + at * words + scale_word(unit, PART, BITS, GROUP))
-    return scaled(integers(packed, PART, BITS), word, PART, BITS).to(dtype)
+        units = tl.cdiv(inputs, 64)
+        # Past the last unit x is zero: what stands there must be finite, and need not be.
+        unit = tl.minimum(unit, units - 1)[:, None, None]
+        if BITS == 4:
+            packed = tl.load(data + at * units * 16 + unit * 16 + j)
+        else:
+            packed = tl.load(data + at * units * 64 + unit * 64 + PART * CHUNK + j)
+        word = tl.load(scales + at * words + scale_word(unit, PART, BITS, GROUP))
+        values = scaled(integers(packed, PART, BITS), word, PART, BITS).to(dtype)
+    return values  # at the end: code after a return is compiled all the same
 
 
 @triton.jit(do_not_specialize=["rows"])

@@ -150,7 +150,9 @@ def _attend(
             scores = tl.where(place[None, :] <= position[:, None], scores, float("-inf"))
             unit_m = tl.max(scores, 1)
             finite = tl.where(unit_m == float("-inf"), 0.0, unit_m)
-            weights = tl.math.exp2(tl.math.fma(scores, SCALE, tl.broadcast_to((-finite * SCALE)[:, None], scores.shape)))
+            weights = tl.math.exp2(
+                tl.math.fma(scores, SCALE, tl.broadcast_to((-finite * SCALE)[:, None], scores.shape))
+            )
             unit_z = tl.sum(weights, 1)
             if v_scale is not None:
                 weights = weights * tl.load(v_scale + key)[None, :]

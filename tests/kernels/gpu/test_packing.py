@@ -51,7 +51,7 @@ class Stack:
 
 
 def stored(kind: str, rows: int, columns: int, seed: int = 0) -> Part:
-    """Every integer and odd scales occur in the quantised kinds; the memory is read-only, as that of a mapped file is."""
+    """Every integer and odd scales occur in the quantised kinds; the memory is read-only, as a mapped file's is."""
     random = np.random.default_rng([seed, rows, columns])
     values = random.standard_normal((rows, columns), np.float32)
     raw = np.ascontiguousarray(quantize(values, GGMLQuantizationType[kind])).view(np.uint8).reshape(rows, -1)
@@ -68,15 +68,15 @@ def packer(weights: str = "stored", dtype: torch.dtype = torch.float32) -> Packe
     return Packer(weights, dtype, CPU)
 
 
-@pytest.mark.parametrize("columns", [32, 96, 1088])
+@pytest.mark.parametrize("columns", [32, 1056])
 @pytest.mark.parametrize("kind", ["Q4_0", "Q4_1", "Q8_0", "F32", "F16", "BF16"])
 def test_stored_values_come_out_bit_for_bit(kind: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "_PIECE", 4)
-    matrix = Stack(stored(kind, 7, columns), stored(kind, 2, columns, 1))
+    matrix = Stack(stored(kind, 5, columns), stored(kind, 2, columns, 1))
     weight = packer().pack(matrix)
     assert torch.equal(unpack(weight), dense(matrix))
     assert weight.bits == {"Q4": 4, "Q8": 8}.get(kind[:2], 0)
-    assert (weight.outputs, weight.inputs) == (9, columns)
+    assert (weight.outputs, weight.inputs) == (7, columns)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
@@ -104,7 +104,7 @@ def test_a_request_to_round_spares_what_is_stored_that_way() -> None:
     assert not torch.equal(unpack(packer().pack(other, form="q4")), dense(other))
 
 
-@pytest.mark.parametrize("inputs", [1, 31, 32, 33, 100, 129, 576])
+@pytest.mark.parametrize("inputs", [1, 33, 129, 320])
 @pytest.mark.parametrize("form", QUANTISED)
 def test_rounding_errs_by_half_a_step_at_most(form: str, inputs: int) -> None:
     """A step is the spread of a group over its 15 intervals, or its largest magnitude over 127, as halves round it."""
@@ -141,14 +141,14 @@ def test_a_form_of_its_own_is_one_of_the_known(rng: torch.Generator) -> None:
 
 @pytest.mark.parametrize("form", [None, *QUANTISED])
 def test_a_table_is_looked_up_and_is_its_own_head(rng: torch.Generator, form: str | None) -> None:
-    table = packer().pack_table(matrix_of(torch.randn(31, 1100, generator=rng)), form=form)
+    table = packer().pack_table(matrix_of(torch.randn(31, 1040, generator=rng)), form=form)
     assert isinstance(table, Weight)
-    values, ids = unpack(table), torch.tensor([30, 0, -1, 7])
+    values, ids = unpack(table), torch.tensor([30, 0, -1])
     for kind in (torch.int64, torch.int32):
         rows = embed(table, ids.to(kind))
-        assert torch.equal(rows[[0, 1, 3]], values[[30, 0, 7]])
+        assert torch.equal(rows[:2], values[[30, 0]])
         assert not rows[2].any(), "padding"
     head = packer().tied_head(table)
     assert head.data.data_ptr() == table.data.data_ptr()
-    x = torch.randn(2, 1100, generator=rng)
+    x = torch.randn(2, 1040, generator=rng)
     torch.testing.assert_close(linear(x, head, exact=False), x @ values.T, atol=1e-4, rtol=1e-4)
