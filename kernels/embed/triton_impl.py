@@ -59,9 +59,7 @@ def scaled(q, word, PART: tl.constexpr, BITS: tl.constexpr):
 
 
 @triton.jit
-def rows_kernel(
-    ids, data, scales, out, inputs, words, BITS: tl.constexpr, GROUP: tl.constexpr, UNITS: tl.constexpr
-):
+def rows_kernel(ids, data, scales, out, inputs, words, BITS: tl.constexpr, GROUP: tl.constexpr, UNITS: tl.constexpr):
     """Program (r, b): units b * UNITS … of row ids[r] of the weight, or of row r where there are no ids."""
     row = tl.program_id(0).to(tl.int64)
     at = row if ids is None else tl.load(ids + row).to(tl.int64)

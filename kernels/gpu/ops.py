@@ -86,7 +86,7 @@ def build(options: Options) -> Ops:
         rank=rank,
         settle=partial(settle, move=move_slots),
         host=_host,
-        sizes=SIZES,
+        sizes=SIZES if on_gpu else (),
         wait=partial(torch.cuda.synchronize, device) if on_gpu else lambda: None,
         finish=lambda: None,
     )

@@ -6,7 +6,6 @@ A partial state of a row is (m, z, acc): the largest score, the sum of 2^(score 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import e, log2
 from typing import Any, NamedTuple
@@ -345,7 +344,7 @@ def _variants(name: str, model: _Model, dtype: str) -> list[Variant]:
     scales = ("k_scale", "v_scale")
     constants, options = model.attend()
     stored = POINTERS[model.stored]
-    integers = {name: "*i32" for name in ("items", "positions", "nodes", "paths", "tables")}
+    integers = dict.fromkeys(("items", "positions", "nodes", "paths", "tables"), "*i32")
     states = dict.fromkeys(("maxima", "sums", "parts"), "*fp32")
     strides = dict.fromkeys(("row_stride", "head_stride"), "i32")
     types = {"q": dtype, "k": stored, "v": stored, **integers, **states, **strides}

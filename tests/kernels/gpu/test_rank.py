@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from paceline.kernels.rank import reference
-from paceline.kernels.rank.triton_impl import rank, variants
+from paceline.kernels.rank.triton_impl import rank
 from paceline.kernels.sample import Draw
 from paceline.kernels.sample.triton_impl import sample
 
@@ -88,8 +88,3 @@ def test_a_vocabulary_that_is_gone_is_not_taken_for_another() -> None:
         check(logits, vocabulary, [Draw(1, 2, 1.0)], 4)
         del vocabulary
         gc.collect()
-
-
-def test_variants_name_every_argument() -> None:
-    for variant in variants():
-        assert set(variant.kernel.arg_names) == {*variant.types, *variant.constants}
