@@ -15,6 +15,7 @@ from .backend import Ops, Options, Pass
 from .batch import Batch
 from .embed.reference import embed, pack_table, tied_head
 from .feed.reference import feed
+from .gpu.device import free_memory
 from .kv_cache import Cache
 from .kv_cache.reference import allocate, block_bytes
 from .linear.reference import linear, pack
@@ -85,10 +86,6 @@ def _argmax(logits: torch.Tensor) -> list[int]:
     return tokens
 
 
-def _free_memory(device: torch.device) -> int | None:
-    return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else None
-
-
 def _wait(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
@@ -105,7 +102,7 @@ def build(options: Options) -> Ops:
         asynchronous=device.type == "cuda",
         compile=partial(_compile, device=device),
         check=lambda shape: None,  # torch runs any
-        free_memory=partial(_free_memory, device),
+        free_memory=partial(free_memory, device),
         packed_bytes=lambda matrix: matrix.shape[0] * matrix.shape[1] * dtype.itemsize,
         allocate=partial(allocate, dtype=dtype, device=device),
         block_bytes=partial(block_bytes, dtype=dtype),

@@ -25,8 +25,7 @@ def integers(packed, PART: tl.constexpr, BITS: tl.constexpr):
     if BITS == 4:
         bits = (packed.to(tl.int32) & (15 << (4 * PART))) | ((150 - 4 * PART) << 23)
         return bits.to(tl.float32, bitcast=True) - (8388608 >> (4 * PART))
-    else:
-        return (packed.to(tl.int32) | 0x4B000000).to(tl.float32, bitcast=True) - (8388608 + 128)
+    return (packed.to(tl.int32) | 0x4B000000).to(tl.float32, bitcast=True) - (8388608 + 128)
 
 
 @triton.jit
@@ -44,10 +43,9 @@ def scale_word(unit, PART: tl.constexpr, BITS: tl.constexpr, GROUP: tl.constexpr
     """Where in a row of scales the word for a part of each unit lies."""
     if GROUP == 128:
         return unit // 2
-    elif BITS == 4:
+    if BITS == 4:
         return unit * 2 + PART // 2
-    else:
-        return unit
+    return unit
 
 
 @triton.jit
@@ -55,10 +53,9 @@ def scaled(q, word, PART: tl.constexpr, BITS: tl.constexpr):
     """Values in float32. scale * q needs 15 or 19 bits: exact, so that contracting the sum changes nothing."""
     if BITS == 4:
         return q * low_half(word) + high_half(word)
-    elif PART % 2 == 0:
+    if PART % 2 == 0:
         return q * low_half(word)
-    else:
-        return q * high_half(word)
+    return q * high_half(word)
 
 
 @triton.jit

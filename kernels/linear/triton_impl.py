@@ -48,16 +48,15 @@ def _operand(
     if BITS == 0:
         k = unit[:, None, None] * 64 + PART * CHUNK + j
         return tl.load(data + at * inputs + k, mask=k < inputs, other=0.0)
+    units = tl.cdiv(inputs, 64)
+    # Past the last unit x is zero: what stands there must be finite, and need not be.
+    unit = tl.minimum(unit, units - 1)[:, None, None]
+    if BITS == 4:
+        packed = tl.load(data + at * units * 16 + unit * 16 + j)
     else:
-        units = tl.cdiv(inputs, 64)
-        # Past the last unit x is zero: what stands there must be finite, and need not be.
-        unit = tl.minimum(unit, units - 1)[:, None, None]
-        if BITS == 4:
-            packed = tl.load(data + at * units * 16 + unit * 16 + j)
-        else:
-            packed = tl.load(data + at * units * 64 + unit * 64 + PART * CHUNK + j)
-        word = tl.load(scales + at * words + scale_word(unit, PART, BITS, GROUP))
-        return scaled(integers(packed, PART, BITS), word, PART, BITS).to(dtype)
+        packed = tl.load(data + at * units * 64 + unit * 64 + PART * CHUNK + j)
+    word = tl.load(scales + at * words + scale_word(unit, PART, BITS, GROUP))
+    return scaled(integers(packed, PART, BITS), word, PART, BITS).to(dtype)
 
 
 @triton.jit(do_not_specialize=["rows"])

@@ -24,18 +24,23 @@ def _rank_row(
     return vocabulary[order], weights[order] / weights.sum()
 
 
-def rank(
-    logits: NDArray[np.float32], vocabulary: Vocabulary | None, draws: Sequence[Draw], k: int
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    rows, columns = logits.shape
-    ids = np.arange(columns) if vocabulary is None else vocabulary
+def check(shape: Sequence[int], vocabulary: Vocabulary | None, draws: Sequence[Draw], k: int) -> None:
+    """Raises ValueError for what does not fit logits of a shape [M, Vt]."""
+    rows, columns = shape
     if len(draws) != rows:
         raise ValueError("logits need one row per draw")
     if not 1 <= k <= columns:
         raise ValueError("k must be between 1 and the number of columns")
-    if len(ids) != columns:
+    if vocabulary is not None and len(vocabulary) != columns:
         raise ValueError(f"vocabulary must have {columns} entries")
-    tokens, probabilities = np.empty((rows, k), np.int64), np.empty((rows, k), np.float32)
+
+
+def rank(
+    logits: NDArray[np.float32], vocabulary: Vocabulary | None, draws: Sequence[Draw], k: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    check(logits.shape, vocabulary, draws, k)
+    ids = np.arange(logits.shape[1]) if vocabulary is None else vocabulary
+    tokens, probabilities = np.empty((len(draws), k), np.int64), np.empty((len(draws), k), np.float32)
     for row, draw in enumerate(draws):
         tokens[row], probabilities[row] = _rank_row(logits[row], ids, draw, k)
     return tokens, probabilities

@@ -19,7 +19,7 @@ _SHIFT = np.uint64(32)
 _NOISE_CEILING = 17.4
 
 # A lower temperature would overflow float32; at this one no noise changes the choice any more.
-_COLDEST = 1e-20
+COLDEST = 1e-20
 
 
 def philox(counters: NDArray[np.uint64], position: int, seed: int) -> NDArray[np.uint64]:
@@ -54,7 +54,7 @@ def gumbel(tokens: NDArray[np.int64], position: int, seed: int) -> NDArray[np.fl
 
 def divided(logits: NDArray[np.float32], temperature: float) -> NDArray[np.float32]:
     """logits / T for a T above 0."""
-    return logits / np.float32(max(temperature, _COLDEST))
+    return logits / np.float32(max(temperature, COLDEST))
 
 
 def _nucleus(scaled: NDArray[np.float32], draw: Draw) -> NDArray[np.int64]:

@@ -44,8 +44,9 @@ _TENSOR_CORE = {"ptx": re.compile(r"\b(?:mma\.sync|wgmma\.mma_async)\b"), "amdgc
 class Figures:
     """What a variant takes on a target.
 
-    registers: vector registers per thread. spilled_bytes: of registers per thread. stack_bytes: memory per thread,
-    spilled registers included. shared_bytes: per program. tensor_core: instructions in the assembly.
+    registers: vector registers per thread. spilled_bytes: of registers per thread, to memory, or on AMD to lanes and
+    registers left over. stack_bytes: memory per thread, spilled registers included. shared_bytes: per program.
+    tensor_core: instructions in the assembly.
     """
 
     variant: str
@@ -60,7 +61,7 @@ class Figures:
     def faults(self) -> list[str]:
         """Why the variant must not be launched on the target, or slows it down; a sentence each."""
         found = []
-        if self.spilled_bytes:
+        if self.spilled_bytes and self.stack_bytes:
             found.append(f"spills {self.spilled_bytes} bytes of registers per thread")
         if self.shared_bytes > SHARED_BYTES[self.target]:
             found.append(f"takes {self.shared_bytes} bytes of shared memory, more than {SHARED_BYTES[self.target]}")
