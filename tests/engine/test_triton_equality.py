@@ -136,9 +136,7 @@ class Bits:
 
 
 @pytest.mark.parametrize(("weights", "kv"), [("stored", "auto"), ("q4", "int8")])
-def test_bits_of_a_row_are_those_it_has_anywhere(
-    checkpoint: RandomCheckpoint, weights: str, kv: str
-) -> None:
+def test_bits_of_a_row_are_those_it_has_anywhere(checkpoint: RandomCheckpoint, weights: str, kv: str) -> None:
     """A node of a tree beside another sequence, the same token decoded step by step, and as the end of a prompt; across
     the border of two units of keys.
     """

@@ -25,12 +25,6 @@ def ops(request: pytest.FixtureRequest) -> Ops:
     return ops_or_skip(request.param)
 
 
-@pytest.fixture(params=["reference", "triton"])
-def guessing(request: pytest.FixtureRequest) -> Ops:
-    """A backend whose passes go on from their own guesses."""
-    return guessing_reference() if request.param == "reference" else ops_or_skip("triton")
-
-
 def weights_of() -> HeadsWeights:
     a = {name: tensor.numpy() for name, tensor in heads_tensors(HIDDEN, heads=HEADS, layers=2, hydra=True).items()}
     return HeadsWeights(
@@ -85,5 +79,5 @@ def test_no_pass_is_made_that_does_not_pay(ops: Ops) -> None:
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.7])
-def test_a_spine_is_the_best_guess_below_the_best_guess(guessing: Ops, temperature: float) -> None:
-    check_spine(drafter_of, guessing, HIDDEN, temperature)
+def test_a_spine_is_the_best_guess_below_the_best_guess(temperature: float) -> None:
+    check_spine(drafter_of, guessing_reference(), HIDDEN, temperature)

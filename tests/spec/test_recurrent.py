@@ -43,12 +43,6 @@ def ops(request: pytest.FixtureRequest) -> Ops:
     return ops_or_skip(request.param)
 
 
-@pytest.fixture(params=["reference", "triton"])
-def guessing(request: pytest.FixtureRequest) -> Ops:
-    """A backend whose passes go on from their own guesses."""
-    return guessing_reference() if request.param == "reference" else ops_or_skip("triton")
-
-
 def drafter_of(ops: Ops, token_ms: float = 1e9) -> RecurrentDrafter:
     model = RecurrentModel(WEIGHTS, ops, ops.pack_table(ArrayMatrix(TABLE)), ROWS)
     return RecurrentDrafter(model, token_ms=lambda: token_ms)
@@ -103,5 +97,5 @@ def test_no_pass_is_made_that_does_not_pay(ops: Ops) -> None:
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.7])
-def test_a_spine_is_the_best_guess_below_the_best_guess(guessing: Ops, temperature: float) -> None:
-    check_spine(drafter_of, guessing, HIDDEN, temperature)
+def test_a_spine_is_the_best_guess_below_the_best_guess(temperature: float) -> None:
+    check_spine(drafter_of, guessing_reference(), HIDDEN, temperature)

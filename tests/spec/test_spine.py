@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
-from backends import guessing_reference
+from backends import guessing_reference, ops_or_skip
 
 from paceline.spec.guess_tree import GuessTree
 from paceline.spec.proposer import Ask
@@ -24,9 +25,10 @@ def test_results_are_read_by_level() -> None:
     assert got[2][:, :, 0].tolist() == values.tolist()
 
 
-def test_every_level_goes_on_from_the_best_guess_above_it_and_its_state() -> None:
-    """Of five tokens, of which ids know three, the one after the pass's own is best; states count up by the token."""
-    ops = guessing_reference()
+@pytest.mark.parametrize("backend", ["reference", "triton"])
+def test_every_level_goes_on_from_the_best_guess_above_it_and_its_state(backend: str) -> None:
+    """Of three tokens the one after the pass's own is best; states add up its tokens."""
+    ops = guessing_reference() if backend == "reference" else ops_or_skip(backend)
     ids = np.array([10, 20, 30])
 
     def step(level: int, tokens: torch.Tensor, state: torch.Tensor) -> tuple[Any, Any, Any]:
