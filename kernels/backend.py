@@ -10,10 +10,11 @@ from typing import Any
 from .batch import Batch
 from .embed import Embed, PackTable, TiedHead
 from .feed import Feed
+from .join import Join
 from .kv_cache import Allocate, BlockBytes, Cache, CacheShape
 from .linear import Activation, Linear, MakeConstant, Matrix, Pack
 from .move_kv import MoveKV
-from .rank import Rank
+from .rank import Rank, RankRows
 from .rope_store import RopeStore
 from .sample import Host, Sample
 from .select import Select
@@ -56,6 +57,14 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
+class Guessing:
+    """What lets a pass go on from its own guesses, without the host."""
+
+    rank: RankRows
+    join: Join
+
+
+@dataclass(frozen=True, slots=True)
 class Ops:
     """Every op of a step, all from one backend: results of different backends are never mixed.
 
@@ -66,6 +75,7 @@ class Ops:
     compile: makes a pass of a function that calls ops on a batch and a cache. The batch it is given has the fields of
     `Batch` as the backend wants them. A backend may run the function each time, or once, to record what it calls. The
     function returns activations: logits first, then any others; those of a pass are valid until its next call.
+    guessing: None on a backend where the host has what it needs between two passes at hand.
     check: raises BackendError for a model that the kernels do not fit. free_memory: bytes left on a device of the
     backend's own; None where it shares the host's. packed_bytes: what `pack` will take of them. sizes: rows of passes
     that a start runs once, so that no step waits for what that prepares. wait: returns when the passes that were called
@@ -95,6 +105,7 @@ class Ops:
     sample: Sample
     rank: Rank
     settle: Settle
+    guessing: Guessing | None
     host: Host
     sizes: tuple[int, ...]
     wait: Callable[[], None]

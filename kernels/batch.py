@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .sample import Draw
 from .tree_attention import Layout
 
 
@@ -20,6 +21,7 @@ class Batch(NamedTuple):
     sampled: NDArray[np.int64]  # [M], rows whose next token is wanted
     layout: Layout
     features: NDArray[np.float32] | None = None  # [R, W], for a pass that calls `feed`
+    draws: Sequence[Draw] | None = None  # [M], of the tokens after the sampled rows, for a pass that ranks its guesses
 
     @classmethod
     def of(

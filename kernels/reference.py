@@ -41,6 +41,7 @@ class _TensorBatch:
     sampled: torch.Tensor
     layout: Layout
     features: torch.Tensor | None
+    draws: Sequence[Draw] | None
 
 
 def _compile(forward: Callable[[Any, Cache], Any], device: torch.device) -> Pass:
@@ -54,7 +55,8 @@ def _compile(forward: Callable[[Any, Cache], Any], device: torch.device) -> Pass
         if features is not None and len(features) != len(ids):
             raise ValueError("features must have one row per id")
         with torch.inference_mode():
-            logits, *more = forward(_TensorBatch(ids, positions, slots, sampled, batch.layout, features), cache)
+            rows = _TensorBatch(ids, positions, slots, sampled, batch.layout, features, batch.draws)
+            logits, *more = forward(rows, cache)
             return (logits.float(), *more)
 
     return run
@@ -119,6 +121,7 @@ def build(options: Options) -> Ops:
         sample=_sample,
         rank=_rank,
         settle=partial(settle, argmax=_argmax),
+        guessing=None,
         host=_host,
         sizes=(),
         wait=partial(_wait, device),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from paceline.kernels.batch import Batch
 from paceline.kernels.paging import BLOCK_SIZE, slots_of
+from paceline.kernels.sample import Draw
 from paceline.kernels.tree_attention import Layout
 
 
@@ -62,12 +63,13 @@ def batch_of(rows: Sequence[Rows], sampled: Sequence[int]) -> Batch:
     )
 
 
-def fed(features: NDArray[np.float32], ids: Sequence[int] | None = None) -> Batch:
-    """features [R, W], ids [R] or none: rows of a pass that has no cache."""
+def fed(features: NDArray[np.float32], ids: Sequence[int] | None = None, draws: Sequence[Draw] | None = None) -> Batch:
+    """features [R, W], ids [R] or none: rows of a pass that has no cache. draws: [R], for one that ranks."""
     batch = _rows(len(features))
     return batch._replace(
         ids=batch.ids if ids is None else np.array(ids, np.int64),
         features=None if features.shape[1] == 0 else np.ascontiguousarray(features, np.float32),
+        draws=draws,
     )
 
 

@@ -19,6 +19,7 @@ from paceline.kernels.rank import Vocabulary
 
 from .guess_tree import Floats, GuessTree
 from .proposer import Ask, Verdict
+from .spine import Spine
 from .tree_drafter import TreeDrafter
 
 MEDUSA, HYDRA = "PacelineMedusa", "PacelineHydra"  # what our own configs call them
@@ -131,14 +132,20 @@ class LastHidden:
 class HiddenDrafter(TreeDrafter):
     """Its first pass reads the target's last hidden states, every later one what the pass above it passed on.
 
-    token_ms: what a token costs without this drafter, in milliseconds: another pass must promise more.
+    token_ms: what a token costs without this drafter, in milliseconds: another pass must promise more. spine: its first
+    pass and those below the best guesses in one; None where each is a pass of its own.
     """
 
     needs_hidden = True
 
-    def __init__(self, token_ms: Callable[[], float]) -> None:
+    def __init__(self, token_ms: Callable[[], float], spine: Spine | None) -> None:
         super().__init__(token_ms)
         self._hidden = LastHidden()
+        self._spine = spine
+
+    def _first(self, hidden: Floats) -> Floats:
+        """The target's hidden states [S, H], as the first pass reads them."""
+        return hidden
 
     @abstractmethod
     def _enter(self, nodes: Sequence[tuple[GuessTree, int]], above: Sequence[Floats], ids: Sequence[int]) -> None:
@@ -148,8 +155,11 @@ class HiddenDrafter(TreeDrafter):
         ready = self._hidden.ready(asks)
         trees = {i: GuessTree(asks[i]) for i in ready}
         if ready:
-            roots = [(tree, 0) for tree in trees.values()]
-            self._enter(roots, list(ready.values()), [asks[i].tokens[-1] for i in ready])
+            above, ids = self._first(np.stack(list(ready.values()))), [asks[i].tokens[-1] for i in ready]
+            if self._spine is None:
+                self._enter([(tree, 0) for tree in trees.values()], list(above), ids)
+            else:
+                self._spine.grow(list(trees.values()), above, ids)
         return trees
 
     def observe(self, verdicts: Sequence[Verdict]) -> None:

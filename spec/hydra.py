@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from paceline.kernels.backend import Guessing
 from paceline.kernels.kv_cache import Cache
-from paceline.kernels.linear import Activation, Packed
+from paceline.kernels.linear import Activation, Indices, Packed
 
 from .draft_batch import fed
 from .guess_tree import Floats, GuessTree
 from .heads import FinalNorm, Heads, HiddenDrafter
+from .spine import Spine, Step
 from .tree_drafter import ranked
 
 
@@ -29,6 +31,29 @@ class HydraModel:
         self._table = embed
         self._embed = heads.ops.compile(self._embed_pass)
         self._passes = [heads.ops.compile(self._head_pass(head)) for head in range(len(heads))]
+
+    def spine(self) -> Spine | None:
+        """None where passes cannot go on from their own guesses."""
+        heads = self.heads
+        if heads.ops.guessing is None:
+            return None
+        return Spine(
+            heads.ops,
+            heads.ops.guessing,
+            self._level(heads.ops.guessing),
+            vocabulary=heads.vocabulary,
+            levels=len(heads),
+            width=len(self.norm.weight),
+            passed=lambda above, embedded: np.concatenate((above, embedded)),
+        )
+
+    def _level(self, guessing: Guessing) -> Step:
+        def level(head: int, ids: Indices, above: Activation) -> tuple[Activation, Activation, Activation]:
+            embedded = self.heads.ops.embed(self._table, ids)
+            features = guessing.join((above, embedded))
+            return self.heads.out(head, self.heads.blocks(head, features)), features, embedded
+
+        return level
 
     def _embed_pass(self, batch: Any, cache: Cache) -> tuple[Activation]:
         return (self.heads.ops.embed(self._table, batch.ids),)
@@ -54,9 +79,12 @@ class HydraDrafter(HiddenDrafter):
     name = "hydra"
 
     def __init__(self, model: HydraModel, *, token_ms: Callable[[], float]) -> None:
-        super().__init__(token_ms)
+        super().__init__(token_ms, model.spine())
         self._model = model
         self.deepest = len(model.heads)
+
+    def _first(self, hidden: Floats) -> Floats:
+        return self._model.norm(hidden)
 
     def _look(self, chosen: Sequence[tuple[GuessTree, list[int]]]) -> None:
         """One pass per level, as each has a head of its own."""
@@ -68,8 +96,8 @@ class HydraDrafter(HiddenDrafter):
     def _enter(self, nodes: Sequence[tuple[GuessTree, int]], above: Sequence[Floats], ids: Sequence[int]) -> None:
         """above: M times [(head + 1) H], of nodes of one level."""
         tree, node = nodes[0]
-        head, read = tree.depths[node], np.stack(above)
-        features = np.concatenate([read if head else self._model.norm(read), self._model.embedded(ids)], axis=1)
+        head = tree.depths[node]
+        features = np.concatenate([np.stack(above), self._model.embedded(ids)], axis=1)
         logits = self._model.logits(head, features)
         heads = self._model.heads
         tokens, estimates = ranked(heads.ops, logits, heads.vocabulary, nodes)

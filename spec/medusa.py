@@ -9,12 +9,13 @@ from __future__ import annotations
 import heapq
 import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from paceline.kernels.backend import Guessing
 from paceline.kernels.kv_cache import Cache
 from paceline.kernels.linear import Activation
 from paceline.kernels.sample import Draw
@@ -23,6 +24,7 @@ from .draft_batch import fed
 from .guess_tree import Floats
 from .heads import FinalNorm, Heads, LastHidden
 from .proposer import Ask, Proposal, Verdict
+from .spine import read
 from .tree_drafter import DraftTime, rank_coupled
 
 _RANKS = 8  # guesses kept per head
@@ -31,7 +33,7 @@ _RANKS = 8  # guesses kept per head
 class MedusaModel:
     """Two passes: all heads' blocks over the hidden states, then the shared rows over what they made, read once.
 
-    Heads with rows of their own need one pass.
+    Heads with rows of their own need one pass, and so do all where passes can go on from their own guesses.
     """
 
     def __init__(self, heads: Heads, norm: FinalNorm) -> None:
@@ -39,6 +41,7 @@ class MedusaModel:
         self._norm = norm
         self._first = heads.ops.compile(self._blocks_pass if heads.shares_rows else self._whole_pass)
         self._second = heads.ops.compile(self._rows_pass)
+        self._ranked = None if heads.ops.guessing is None else heads.ops.compile(self._ranked_pass(heads.ops.guessing))
 
     def __len__(self) -> int:
         return len(self._heads)
@@ -56,11 +59,31 @@ class MedusaModel:
     def _rows_pass(self, batch: Any, cache: Cache) -> tuple[Activation]:
         return (self._heads.out(0, self._heads.ops.feed(batch.features)),)
 
+    def _ranked_pass(self, guessing: Guessing) -> Callable[[Any, Cache], tuple[Activation]]:
+        heads = self._heads
+        ids = None if heads.vocabulary is None else heads.ops.constant(heads.vocabulary.astype(np.int32))
+
+        def rank(logits: Activation, draws: Any, head: int) -> tuple[Activation, Activation]:
+            return guessing.rank(logits, ids, draws, head, min(_RANKS, logits.shape[1]))
+
+        def run(batch: Any, cache: Cache) -> tuple[Activation]:
+            x = heads.ops.feed(batch.features)
+            made = [heads.blocks(head, x) for head in range(len(self))]
+            if heads.shares_rows:
+                return (guessing.join(rank(heads.out(0, guessing.join(made, below=True)), batch.draws, 0)),)
+            each = [rank(heads.out(head, blocks), batch.draws, head) for head, blocks in enumerate(made)]
+            return (guessing.join([part for parts in zip(*each, strict=True) for part in parts]),)
+
+        return run
+
     def rank(self, hidden: Floats, draws: Sequence[Draw]) -> tuple[NDArray[np.int64], Floats]:
         """hidden [S, H], before the final norm; draws: K of each sequence in turn -> (tokens, estimates) [S, K, k],
         the best guess first.
         """
         heads, ops = self._heads, self._heads.ops
+        if self._ranked is not None:
+            batch = fed(self._norm(hidden), draws=draws[:: len(self)])
+            return read(ops.host(self._ranked(batch, None)[0]), len(self))[:2]
         results = self._first(fed(self._norm(hidden)), None)
         if not heads.shares_rows:
             each = [

@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 
 from paceline.kernels.backend import Ops
 from paceline.kernels.kv_cache import Cache
-from paceline.kernels.linear import Activation, Packed
+from paceline.kernels.linear import Activation, Indices, Packed
 
 from .draft_batch import fed
 from .guess_tree import Floats, GuessTree
 from .heads import HiddenDrafter
 from .packing import Packing
+from .spine import Spine
 from .tree_drafter import ranked
 
 ARCHITECTURE = "PacelineRecurrent"  # what configs call it
@@ -55,7 +56,7 @@ class RecurrentModel:
     def __init__(self, weights: RecurrentWeights, ops: Ops, embed: Packed, head: Floats) -> None:
         packing = Packing(ops, FORM, weights.eps)
         pack, norm = packing.matrix, packing.norm
-        size = weights.mix.shape[0]
+        size = self._size = weights.mix.shape[0]
         self.ops = ops
         self.vocabulary = weights.vocabulary
         self._embed = embed
@@ -68,11 +69,27 @@ class RecurrentModel:
         self._mlp_norm, self._norm = norm(weights.mlp_norm), norm(weights.norm)
         self._forward: Callable[[Any, Cache], tuple[Activation, ...]] = ops.compile(self._pass)
 
+    def spine(self, levels: int) -> Spine | None:
+        """None where passes cannot go on from their own guesses."""
+        if self.ops.guessing is None:
+            return None
+        return Spine(
+            self.ops, self.ops.guessing, self._level, vocabulary=self.vocabulary, levels=levels, width=self._size
+        )
+
     def _pass(self, batch: Any, cache: Cache) -> tuple[Activation, Activation]:
+        # Fed once to be added to, once to be read.
+        return self._moved(batch.ids, self.ops.feed(batch.features), self.ops.feed(batch.features))
+
+    def _level(self, level: int, ids: Indices, state: Activation) -> tuple[Activation, Activation, Activation]:
+        logits, moved = self._moved(ids, state, state)
+        return logits, moved, moved
+
+    def _moved(self, ids: Indices, added: Activation, read: Activation) -> tuple[Activation, Activation]:
+        """added, read: the states [R, H], twice. -> (logits [R, N], the next states [R, H])"""
         ops = self.ops
-        x = ops.feed(batch.features)  # once to be added to, once to be read
-        x = ops.linear(ops.embed(self._embed, batch.ids), self._mix_embed, norm=self._embed_norm, residual=x)
-        x = ops.linear(ops.feed(batch.features), self._mix_hidden, norm=self._hidden_norm, residual=x)
+        x = ops.linear(ops.embed(self._embed, ids), self._mix_embed, norm=self._embed_norm, residual=added)
+        x = ops.linear(read, self._mix_hidden, norm=self._hidden_norm, residual=x)
         x = ops.linear(ops.linear(x, self._gate_up, norm=self._mlp_norm, gate=True), self._down, residual=x)
         return ops.linear(x, self._head, norm=self._norm), x
 
@@ -88,7 +105,7 @@ class RecurrentDrafter(HiddenDrafter):
     name = "recurrent"
 
     def __init__(self, model: RecurrentModel, *, token_ms: Callable[[], float]) -> None:
-        super().__init__(token_ms)
+        super().__init__(token_ms, model.spine(self.deepest))
         self._model = model
 
     def _look(self, chosen: Sequence[tuple[GuessTree, list[int]]]) -> None:

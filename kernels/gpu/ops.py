@@ -8,14 +8,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..backend import BackendError, Ops, Options, check_formats
+from ..backend import BackendError, Guessing, Ops, Options, check_formats
 from ..embed.triton_impl import embed
 from ..feed.reference import feed
+from ..join.reference import join
 from ..kv_cache import Cache
 from ..kv_cache.triton_impl import allocate, block_bytes
 from ..linear.triton_impl import linear
 from ..move_kv.triton_impl import move_kv, move_slots
-from ..rank.triton_impl import rank
+from ..rank.triton_impl import rank, rank_rows
 from ..rope_store.triton_impl import rope_store
 from ..sample.triton_impl import sample
 from ..select.reference import select
@@ -85,6 +86,7 @@ def build(options: Options) -> Ops:
         sample=sample,
         rank=rank,
         settle=partial(settle, move=move_slots),
+        guessing=Guessing(rank_rows, join),
         host=_host,
         sizes=SIZES if on_gpu else (),
         wait=partial(torch.cuda.synchronize, device) if on_gpu else lambda: None,

@@ -10,15 +10,20 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from ..batch import Batch
 from ..kv_cache import Cache
 from ..kv_cache.triton_impl import PagedCache
+from ..rank.triton_impl import DeviceDraws
+from ..sample import Draw
+from ..sample.triton_impl import draw_arrays
 from ..tree_attention.triton_impl import DeviceWork
 from ..tree_attention.work import Limits, Work, limits, plan
 from .staging import Staging
@@ -46,6 +51,7 @@ class DeviceBatch(NamedTuple):
     sampled: torch.Tensor  # [M] int32
     layout: DeviceWork | None
     features: torch.Tensor | None  # [R, W] float32
+    draws: DeviceDraws | None  # of M rows
 
 
 class _Size(NamedTuple):
@@ -57,11 +63,19 @@ class _Size(NamedTuple):
     sampled: int
     items: int
     features: int
+    draws: bool
 
 
 def _named(work: Work | Limits) -> dict[str, Any]:
     """The fields under names that differ from those of the batch."""
     return {_WORK + name: value for name, value in zip(work._fields, work, strict=True)}
+
+
+def _words(draws: Sequence[Draw]) -> NDArray[np.int32]:
+    """[fields of `DeviceDraws`, M, 2], the words of 64-bit values."""
+    seed, position, _, temperature, *_ = draw_arrays(draws)
+    words: NDArray[np.int32] = np.stack((seed, position, temperature.view(np.int64))).view(np.int32)
+    return words.reshape(len(DeviceDraws._fields), -1, 2)
 
 
 def _at_least(sizes: Sequence[int], count: int) -> int:
@@ -130,10 +144,14 @@ class Passes:
             sampled = _at_least(_SAMPLED, len(batch.sampled))
             sampled += sampled == rows
         width = 0 if batch.features is None else batch.features.shape[1]
-        return _Size(rows, sampled, 0 if work is None else _at_least(_ITEMS, len(work.items)), width)
+        items = 0 if work is None else _at_least(_ITEMS, len(work.items))
+        return _Size(rows, sampled, items, width, batch.draws is not None)
 
     def _room(self, size: _Size, batch: Batch, work: Work | None, cache: Cache) -> _Captured:
-        shapes: dict[str, Sequence[int]] = {
+        shapes: dict[str, Sequence[int]] = {}
+        if size.draws:  # first, where 64-bit words may stand, and of an even number: kernels like 16 bytes
+            shapes["draws"] = (len(DeviceDraws._fields), size.sampled + size.sampled % 2, 2)
+        shapes |= {
             "ids": (size.rows,),
             "positions": (size.rows,),
             "slots": (size.rows,),
@@ -144,17 +162,20 @@ class Passes:
             blocks = max(2 * cache.k.shape[1], batch.layout.block_tables.size)
             shapes |= _named(limits(size.rows, size.items, blocks))
         # Padding rows are computed like others, so they need a token, a position and a row that are there.
-        staging = Staging(shapes, self._device, {"ids": 0, "positions": 0, "sampled": 0})
+        staging = Staging(shapes, self._device, {"draws": 0, "ids": 0, "positions": 0, "sampled": 0})
         arrays = staging.on_device()
         layout = None if work is None else DeviceWork(*(arrays[_WORK + name] for name in DeviceWork._fields))
         features = torch.zeros(size.rows, size.features, device=self._device) if size.features else None
-        return _Captured(
-            staging,
-            DeviceBatch(arrays["ids"], arrays["positions"], arrays["slots"], arrays["sampled"], layout, features),
-        )
+        draws = None
+        if size.draws:
+            words = arrays["draws"].view(torch.int64)[:, : size.sampled, 0]
+            draws = DeviceDraws(words[0], words[1], words[2].view(torch.float64))
+        rows = (arrays[name] for name in ("ids", "positions", "slots", "sampled"))
+        return _Captured(staging, DeviceBatch(*rows, layout, features, draws))
 
     def _fill(self, captured: _Captured, batch: Batch, work: Work | None) -> None:
-        arrays: dict[str, Any] = {
+        arrays: dict[str, Any] = {} if batch.draws is None else {"draws": _words(batch.draws)}
+        arrays |= {
             "ids": batch.ids,
             "positions": batch.positions,
             "slots": batch.slots,
@@ -197,11 +218,20 @@ def cuda_capture(device: torch.device) -> Capture:
     pool = torch.cuda.graph_pool_handle()
 
     def capture(launch: Callable[[], Results]) -> tuple[Replay, Results]:
-        graph = torch.cuda.CUDAGraph()
+        # Not by `torch.cuda.graph`, which collects garbage and empties the allocator before each of many captures.
+        graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream(device)
         torch.cuda.synchronize(device)
-        # Other threads may use the device meanwhile.
-        with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
-            results = launch()
+        with torch.cuda.stream(stream):
+            # Other threads may use the device meanwhile.
+            graph.capture_begin(pool=pool, capture_error_mode="thread_local")
+            try:
+                results = launch()
+            except BaseException:
+                with suppress(RuntimeError):  # the capture is broken, and that is said already
+                    graph.capture_end()
+                raise
+            graph.capture_end()
+        torch.cuda.synchronize(device)
         return graph.replay, results
 
     return capture

@@ -109,11 +109,11 @@ class ArrayMatrix:
 Activation = Any  # [R, …] of one backend: a tensor, or a handle while a pass is recorded
 Indices = Any  # [R] or [M] int64 of one backend: a field of the batch it hands to the function it compiles
 Packed = Any  # a weight in the layout its backend reads fastest: made by `Pack`, opaque to everyone else
-Constant = Any  # float32 values that a pass reads, where its backend wants them: made by `MakeConstant`
+Constant = Any  # values that a pass reads, where its backend wants them: made by `MakeConstant`
 
 
 class MakeConstant(Protocol):
-    def __call__(self, values: Floats) -> Constant:
+    def __call__(self, values: Floats | NDArray[np.int32]) -> Constant:
         """Host values of any shape, for use in every pass."""
         ...
 

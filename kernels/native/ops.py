@@ -135,6 +135,7 @@ def build(options: Options) -> Ops:
         sample=sample,
         rank=rank,
         settle=partial(settle, argmax=argmax),
+        guessing=None,
         host=lambda logits: logits,
         sizes=(),
         wait=lambda: None,  # a pass returns when it is done

@@ -7,11 +7,12 @@ target far more often than one that samples for itself (Gumbel coupling: Daliri,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..linear import Activation, Constant
 from ..sample import Draw, Logits
 
 Vocabulary = NDArray[np.int64]  # [Vt], the target's token id of each column
@@ -28,5 +29,22 @@ class Rank(Protocol):
         Probabilities are those of softmax(logits / T), at T = 0 of softmax(logits), over the trimmed vocabulary. Of a
         draw only seed, position and temperature count: top-k, top-p and min-p are ignored. 1 <= k <= Vt; ValueError
         where that is not so, or where a size does not fit.
+        """
+        ...
+
+
+Draws = (
+    Any  # one per row of a pass, as its backend wants them: a field of the batch it hands to the function it compiles
+)
+
+
+class RankRows(Protocol):
+    def __call__(
+        self, logits: Activation, vocabulary: Constant | None, draws: Draws, ahead: int, k: int
+    ) -> tuple[Activation, Activation]:
+        """`rank` inside a pass: logits [R n, Vt] -> (tokens [R, n k], probabilities [R, n k]), for each of R draws.
+
+        n rows in turn belong to each draw; the first chooses the token `ahead` places after the draw's, the next one
+        the token after that, and so on. vocabulary: int32. Where n is 1, a column of tokens are ids for `embed`.
         """
         ...

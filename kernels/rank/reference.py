@@ -44,3 +44,12 @@ def rank(
     for row, draw in enumerate(draws):
         tokens[row], probabilities[row] = _rank_row(logits[row], ids, draw, k)
     return tokens, probabilities
+
+
+def rank_rows(
+    logits: NDArray[np.float32], vocabulary: Vocabulary | None, draws: Sequence[Draw], ahead: int, k: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    each = len(logits) // len(draws)
+    following = [draw._replace(position=draw.position + ahead + i) for draw in draws for i in range(each)]
+    tokens, probabilities = rank(logits, vocabulary, following, k)
+    return tokens.reshape(len(draws), -1), probabilities.reshape(len(draws), -1)

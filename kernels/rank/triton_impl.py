@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -29,12 +29,14 @@ _MERGE_WARPS = 8
 _MOST = 32  # ranks found on the device; who wants more waits for the whole rows anyway
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["ahead"])
 def _rank_kernel(
-    logits, stride, columns, vocabulary, seeds, positions, temperatures, best_places, best_values, tops, sums, tiles, k,
-    TILE: tl.constexpr,
+    logits, stride, columns, vocabulary, seeds, positions, temperatures, each, ahead, best_places, best_values, tops,
+    sums, tiles, k, TILE: tl.constexpr,
 ):  # fmt: skip
     """Of one tile: the k best places with their logits / T, the greatest of those, and the sum of exp(logits / T - it).
+
+    `each` rows in turn have one draw, at consecutive positions from `ahead` after its own on.
 
     The noise needs no shortcut here: GPUs that compute in float64 at half the speed of float32 hide it, and a row of
     32,000 columns takes others some 10 us.
@@ -45,12 +47,14 @@ def _rank_kernel(
     ids = column
     if vocabulary is not None:
         ids = tl.load(vocabulary + column, mask=mask, other=0)
-    scaled = tl.load(logits + row.to(tl.int64) * stride + column, mask=mask, other=float("-inf"))
+    scaled = tl.load(logits + row.to(tl.int64) * stride + column, mask=mask, other=float("-inf")).to(tl.float32)
     noisy = scaled
-    temperature = tl.load(temperatures + row).to(tl.float32)
+    draw = row // each
+    temperature = tl.load(temperatures + draw).to(tl.float32)
     if temperature > 0.0:
         scaled = divided(scaled, temperature)
-        noisy = scaled + gumbel(words(tl.load(seeds + row), tl.load(positions + row), ids >> 2, ids & 3))
+        position = tl.load(positions + draw) + ahead + row % each
+        noisy = scaled + gumbel(words(tl.load(seeds + draw), position, ids >> 2, ids & 3))
     top = tl.max(scaled)
     tl.store(tops + row * tiles + tile, top)
     tl.store(sums + row * tiles + tile, tl.sum(tl.where(mask, tl.exp(below(scaled, top)), 0.0)))
@@ -67,8 +71,8 @@ def _rank_kernel(
 def _merge_kernel(
     best_places, best_values, tops, sums, tiles, ranked, k, TILES: tl.constexpr, CANDIDATES: tl.constexpr
 ):
-    """ranked: of each row k ids, then k probabilities as the bits of float32."""
-    row = tl.program_id(0)
+    """ranked: [2, k, rows], ids and then probabilities as the bits of float32."""
+    row, rows = tl.program_id(0), tl.num_programs(0)
     tile = tl.arange(0, TILES)
     tile_tops = tl.load(tops + row * tiles + tile, mask=tile < tiles, other=float("-inf"))
     tile_sums = tl.load(sums + row * tiles + tile, mask=tile < tiles, other=0.0)
@@ -82,8 +86,8 @@ def _merge_kernel(
         place = tl.max(places)
         value = tl.max(tl.where(places == place, values, float("-inf")))
         probability = tl.exp(below(value, top)) / total
-        tl.store(ranked + row * 2 * k + rank, token_of(place))
-        tl.store(ranked + row * 2 * k + k + rank, probability.to(tl.int32, bitcast=True))
+        tl.store(ranked + rank * rows + row, token_of(place))
+        tl.store(ranked + (k + rank) * rows + row, probability.to(tl.int32, bitcast=True))
         places = tl.where(places == place, _NOWHERE, places)
 
 
@@ -113,6 +117,35 @@ def _sizes(columns: int, k: int) -> tuple[int, dict[str, int]]:
     return tiles, lanes
 
 
+class DeviceDraws(NamedTuple):
+    """Draws of R rows, as `DrawTensors` has them, without what `rank` ignores."""
+
+    seed: torch.Tensor  # [R] int64, read as 64 bits
+    position: torch.Tensor  # [R] int64, read as 64 bits
+    temperature: torch.Tensor  # [R] float64
+
+
+def _ranked(logits: torch.Tensor, ids: torch.Tensor | None, noise: DeviceDraws, ahead: int, k: int) -> torch.Tensor:
+    """[2, k, M] int32: tokens, and probabilities as the bits of float32."""
+    if logits.stride(1) != 1:
+        logits = logits.contiguous()
+    rows, columns = logits.shape
+    device = logits.device
+    ranked = torch.empty((2, k, rows), dtype=torch.int32, device=device)
+    if rows:
+        tiles, lanes = _sizes(columns, k)
+        best = [torch.empty((rows, tiles, k), dtype=dtype, device=device) for dtype in (torch.int64, torch.float32)]
+        best += [torch.empty((rows, tiles), dtype=torch.float32, device=device) for _ in range(2)]
+        each = rows // len(noise.seed)
+        _rank_kernel[(rows, tiles)](
+            *(logits, logits.stride(0), columns, ids, *noise, each, ahead, *best, tiles, k),
+            TILE=_TILE,
+            num_warps=_WARPS,
+        )
+        _merge_kernel[(rows,)](*best, tiles, ranked, k, **lanes, num_warps=_MERGE_WARPS)
+    return ranked
+
+
 def rank(
     logits: Logits | NDArray[np.float32], vocabulary: Vocabulary | None, draws: Sequence[Draw], k: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -122,40 +155,35 @@ def rank(
     if k > _MOST:
         return rank_on_host(logits.float().cpu().numpy(), vocabulary, draws, k)
     check(logits.shape, vocabulary, draws, k)
-    logits = logits.float()
-    if logits.stride(1) != 1:
-        logits = logits.contiguous()
-    rows, columns = logits.shape
     device = logits.device
-    ranked = torch.empty((rows, 2, k), dtype=torch.int32, device=device)
-    if rows:
-        noise = DrawTensors.of(draws, device)
-        tiles, lanes = _sizes(columns, k)
-        best = [torch.empty((rows, tiles, k), dtype=dtype, device=device) for dtype in (torch.int64, torch.float32)]
-        best += [torch.empty((rows, tiles), dtype=torch.float32, device=device) for _ in range(2)]
-        ids = None if vocabulary is None else _vocabularies.on(device, vocabulary)
-        _rank_kernel[(rows, tiles)](
-            *(logits, logits.stride(0), columns, ids, noise.seed, noise.position, noise.temperature, *best, tiles, k),
-            TILE=_TILE,
-            num_warps=_WARPS,
-        )
-        _merge_kernel[(rows,)](*best, tiles, ranked, k, **lanes, num_warps=_MERGE_WARPS)
-    result = ranked.cpu().numpy()
-    return result[:, 0].astype(np.int64), result[:, 1].copy().view(np.float32)
+    noise = DrawTensors.of(draws, device)
+    ids = None if vocabulary is None else _vocabularies.on(device, vocabulary)
+    ranked = _ranked(logits, ids, DeviceDraws(noise.seed, noise.position, noise.temperature), 0, k).cpu().numpy()
+    return ranked[0].T.astype(np.int64), ranked[1].T.copy().view(np.float32)
+
+
+def rank_rows(
+    logits: torch.Tensor, vocabulary: torch.Tensor | None, draws: DeviceDraws, ahead: int, k: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The contract of `RankRows`; k is 32 at most."""
+    ranked = _ranked(logits, vocabulary, draws, ahead, k)
+    rows = len(draws.seed)
+    # With one row for each draw these are views, whose columns are contiguous, as `embed` wants its ids.
+    return ranked[0].t().reshape(rows, -1), ranked[1].view(torch.float32).t().reshape(rows, -1)
 
 
 def variants() -> list[Variant]:
-    """A head's own columns and a trimmed vocabulary, eight ranks; the merge of the longest rows."""
+    """All of a model's tokens, after a pass, and a trimmed vocabulary, in one; the merge of the longest rows."""
     columns, k = 128_256, 8
     _, lanes = _sizes(columns, k)
     best = {"best_places": "*i64", "best_values": "*fp32", "tops": "*fp32", "sums": "*fp32", "tiles": "i32", "k": "i32"}
-    row = {"logits": "*fp32", "stride": "i32", "columns": "i32", "vocabulary": "*i32"}
-    noise = {"seeds": "*i64", "positions": "*i64", "temperatures": "*fp64"}
+    row = {"stride": "i32", "columns": "i32", "vocabulary": "*i32"}
+    noise = {"seeds": "*i64", "positions": "*i64", "temperatures": "*fp64", "each": "i32", "ahead": "i32"}
     made = []
-    for name, absent in (("whole", {"vocabulary": None}), ("trimmed", {})):
-        types = {name: kind for name, kind in {**row, **noise, **best}.items() if name not in absent}
+    for name, logits, absent in (("whole", "*fp32", {"vocabulary": None}), ("trimmed", "*bf16", {})):
+        types = {name: kind for name, kind in {"logits": logits, **row, **noise, **best}.items() if name not in absent}
         constants: dict[str, Any] = {**absent, "TILE": _TILE}
-        aligned = tuple(argument for argument in types if argument not in ("tiles", "k"))
+        aligned = tuple(argument for argument in types if argument not in ("tiles", "k", "each", "ahead"))
         made.append(Variant(name, _rank_kernel, types, constants, aligned, num_warps=_WARPS))
     types = {**best, "ranked": "*i32"}
     aligned = tuple(argument for argument in types if argument not in ("tiles", "k"))

@@ -90,9 +90,10 @@ def settle(logits: torch.Tensor, draws: Sequence[Draw | None], batch: Batch, cac
 
     Trees are walked where every row is drawn; a chain moves nothing.
     """
-    if all(draw is None for draw in draws):
-        return Copied(torch.full((len(draws),), -1), None, moved=not draws)
     device = logits.device
+    if all(draw is None for draw in draws):
+        # Whoever asks for rows that are drawn elsewhere waits for the pass; of a step without rows nothing is read.
+        return Copied(torch.full((len(draws),), -1), _event(device) if draws else None, moved=not draws)
     drawn, walked = draw_arrays(draws), None not in draws
     trees = _trees(batch) if walked and not batch.layout.causal.all() else []
     uploaded = upload([*drawn, *trees], device)
@@ -100,12 +101,17 @@ def settle(logits: torch.Tensor, draws: Sequence[Draw | None], batch: Batch, cac
     if device.type == "cuda":
         read = torch.empty(tokens.shape, dtype=tokens.dtype, pin_memory=True)
         read.copy_(tokens, non_blocking=True)
-        ready = torch.cuda.current_stream(device).record_event()
     else:
-        read, ready = tokens, None
+        read = tokens
+    ready = _event(device)
     if trees and len(trees[0]):
         _walk(tokens, uploaded[len(drawn) :], batch, cache, move)
     return Copied(read, ready, moved=walked)
+
+
+def _event(device: torch.device) -> torch.cuda.Event | None:
+    """Passed when the device has done what it was told so far."""
+    return torch.cuda.current_stream(device).record_event() if device.type == "cuda" else None
 
 
 def _walk(tokens: torch.Tensor, trees: Sequence[torch.Tensor], batch: Batch, cache: Cache, move: Move) -> None:

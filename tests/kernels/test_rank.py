@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from paceline.kernels.backend import Ops
+from paceline.kernels.rank.reference import rank_rows
 from paceline.kernels.sample import Draw
 from paceline.kernels.sample.reference import gumbel
 
@@ -119,3 +120,18 @@ def test_what_does_not_fit_is_an_error(ops: Ops) -> None:
         ops.rank(logits, None, [draw] * 2, 1)
     with pytest.raises(ValueError, match="vocabulary must have 4 entries"):
         ops.rank(logits, np.arange(3), [draw], 1)
+
+
+@pytest.mark.parametrize(("each", "ahead"), [(1, 0), (1, 2), (3, 0), (2, 5)])
+def test_rows_of_a_pass_have_the_noise_of_their_own_positions(each: int, ahead: int) -> None:
+    """Row i of a draw chooses the token that many places further on."""
+    logits = np.random.default_rng(each).standard_normal((4 * each, 50), np.float32)
+    draws = [Draw(row, 7 * row, 0.4 * row) for row in range(4)]
+    tokens, probabilities = rank_rows(logits, np.arange(50) + 9, draws, ahead, 3)
+    assert tokens.shape == probabilities.shape == (4, 3 * each)
+    for row, draw in enumerate(draws):
+        for i in range(each):
+            moved = draw._replace(position=draw.position + ahead + i)
+            want = expected(logits[row * each + i], np.arange(50) + 9, moved, 3)
+            assert tokens[row, 3 * i : 3 * i + 3].tolist() == want[0]
+            np.testing.assert_allclose(probabilities[row, 3 * i : 3 * i + 3], want[1], rtol=2e-4, atol=1e-7)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from backends import ops_or_skip
+from backends import guessing_reference, ops_or_skip
 from numpy.typing import NDArray
 from tiny_heads import heads_tensors, plain_logits
 
@@ -73,6 +73,24 @@ def test_ranks_are_those_of_plain_numpy(
         # 8-bit weights move scores a little: equal up to neighbours that nearly tie.
         tolerance = 1e-3 if ops.name == "reference" else 0.3
         assert np.allclose(got, np.sort(scores)[::-1][:8], rtol=0.0, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "own"), [(None, False), (TRIMMED, False), (TRIMMED, True), (TRIMMED[:5], False)]
+)
+def test_one_pass_ranks_as_several_do(vocabulary: NDArray[np.int64] | None, own: bool) -> None:
+    """Greedy sequences and seeded ones."""
+    ids = np.arange(VOCAB) if vocabulary is None else vocabulary
+
+    def ranked(ops: Ops) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        rows = None if own else ops.pack(ArrayMatrix(ROWS[ids]), form="q8")
+        return MedusaModel(Heads(weights_of(1, vocabulary, own), ops, rows), NORM).rank(hidden, draws)
+
+    hidden = np.random.default_rng(2).normal(size=(3, HIDDEN)).astype(np.float32)
+    draws = [Draw(2**63 + s, 20 + s + head, 0.7 * (s % 2)) for s in range(3) for head in range(HEADS)]
+    (tokens, estimates), (wanted, shares) = ranked(guessing_reference()), ranked(ops_or_skip("reference"))
+    assert tokens.tolist() == wanted.tolist()
+    np.testing.assert_allclose(estimates, shares, rtol=1e-4)
 
 
 def test_likeliest_paths_are_the_best_of_all_there_are() -> None:

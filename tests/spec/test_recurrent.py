@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from backends import ops_or_skip
+from backends import guessing_reference, ops_or_skip
+from spines import check_spine
 from tiny_heads import paths_of
 
 from paceline.kernels.backend import Ops
@@ -93,3 +94,8 @@ def test_no_pass_is_made_that_does_not_pay(ops: Ops) -> None:
     assert set(proposal.parents) == {-1}
     drafter.forget("s")
     assert drafter.propose([Ask("s", [3, 1], 1, 20)])[0].tokens == ()
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.7])
+def test_a_spine_is_the_best_guess_below_the_best_guess(temperature: float) -> None:
+    check_spine(drafter_of, guessing_reference(), HIDDEN, temperature)

@@ -14,6 +14,7 @@ from paceline.kernels.batch import Batch
 from paceline.kernels.gpu.passes import SIZES, Capture, DeviceBatch, Machine, Passes, Results
 from paceline.kernels.kv_cache import CacheShape
 from paceline.kernels.kv_cache.triton_impl import PagedCache, allocate
+from paceline.kernels.sample import Draw
 
 CPU = torch.device("cpu")
 BLOCKS = 40
@@ -123,6 +124,31 @@ def test_features_come_with_their_rows_and_no_others(rng: torch.Generator) -> No
     assert recorder.captures == 2
     with pytest.raises(ValueError, match="one row per id"):
         run(batch_of([chain(0, 4)], rng)._replace(features=features), None)
+
+
+def test_draws_come_with_the_sampled_rows(rng: torch.Generator) -> None:
+    """Of every number of rows; those of padding rows are greedy."""
+
+    def ranks(batch: DeviceBatch, cache: None) -> Results:
+        assert batch.draws is not None
+        seed, position, temperature = batch.draws
+        assert all(values.data_ptr() % 16 == 0 for values in batch.draws)
+        assert len(seed) == len(batch.sampled)
+        assert sorted(temperature.tolist())[: len(seed) - count] == [0.0] * (len(seed) - count)
+        return torch.stack((seed, position, temperature.view(torch.int64)), 1), batch.ids
+
+    recorder = Recorder()
+    run = Passes(Machine(CPU, 4, recorder)).compile(ranks)
+    for rows, sampled in ((5, None), (1, None), (6, None), (7, [2, 6]), (6, None)):
+        count = rows if sampled is None else len(sampled)
+        draws = [Draw(2**64 - 1 - i, 2**33 + i, 0.5 + i) for i in range(count)]
+        batch = batch_of([chain(0, rows)], rng, sampled)._replace(draws=draws)
+        words, ids = run(batch, None)
+        assert (words[:, 0] & 0xFF).tolist() == [0xFF - i for i in range(count)]
+        assert words[:, 1].tolist() == [2**33 + i for i in range(count)]
+        assert words[:, 2].contiguous().view(torch.float64).tolist() == [0.5 + i for i in range(count)]
+        assert ids.tolist() == batch.ids.tolist()
+    assert recorder.captures == 3
 
 
 def test_caches_and_passes_have_graphs_of_their_own(rng: torch.Generator) -> None:
