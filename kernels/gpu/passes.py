@@ -51,6 +51,7 @@ class DeviceBatch(NamedTuple):
     layout: DeviceWork | None
     features: torch.Tensor | None  # [R, W] float32
     draws: DeviceDraws | None  # of M rows
+    sources: torch.Tensor | None  # [R] int32
 
 
 class _Size(NamedTuple):
@@ -63,6 +64,7 @@ class _Size(NamedTuple):
     items: int
     features: int
     draws: bool
+    sources: bool
 
 
 def _named(work: Work | Limits) -> dict[str, Any]:
@@ -144,7 +146,7 @@ class Passes:
             sampled += sampled == rows
         width = 0 if batch.features is None else batch.features.shape[1]
         items = 0 if work is None else _at_least(_ITEMS, len(work.items))
-        return _Size(rows, sampled, items, width, batch.draws is not None)
+        return _Size(rows, sampled, items, width, batch.draws is not None, batch.sources is not None)
 
     def _room(self, size: _Size, batch: Batch, work: Work | None, cache: Cache) -> _Captured:
         shapes: dict[str, Sequence[int]] = {}
@@ -156,6 +158,8 @@ class Passes:
             "slots": (size.rows,),
             "sampled": (size.sampled,),
         }
+        if size.sources:
+            shapes["sources"] = (size.rows,)
         if work is not None:
             # Sequences that share a prefix name its blocks once each.
             blocks = max(2 * cache.k.shape[1], batch.layout.block_tables.size)
@@ -169,8 +173,16 @@ class Passes:
         if size.draws:
             words = arrays["draws"].view(torch.int64)[:, : size.sampled, 0]
             draws = DeviceDraws(words[0], words[1], words[2].view(torch.float64))
-        rows = (arrays[name] for name in ("ids", "positions", "slots", "sampled"))
-        return _Captured(staging, DeviceBatch(*rows, layout, features, draws))
+        return _Captured(
+            staging,
+            DeviceBatch(
+                *(arrays["ids"], arrays["positions"], arrays["slots"], arrays["sampled"]),
+                layout,
+                features,
+                draws,
+                arrays.get("sources"),
+            ),
+        )
 
     def _fill(self, captured: _Captured, batch: Batch, work: Work | None) -> None:
         arrays: dict[str, Any] = {} if batch.draws is None else {"draws": _words(batch.draws)}
@@ -180,6 +192,8 @@ class Passes:
             "slots": batch.slots,
             "sampled": batch.sampled,
         }
+        if batch.sources is not None:
+            arrays["sources"] = batch.sources
         if work is not None:
             arrays |= _named(work)
         captured.staging.fill(arrays)
