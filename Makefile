@@ -14,7 +14,7 @@ PROJECT := pyproject.toml constraints.txt setup.py $(wildcard kernels/native/src
 export PYTHONSAFEPATH := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help serve chat test check proof sanitize bench compile-table view format clean
+.PHONY: help serve chat test check proof sanitize bench compile-table device-check view format clean
 .DEFAULT_GOAL := help
 
 help:
@@ -26,6 +26,7 @@ help:
 	@echo 'make sanitize  run the native tests on kernels built with the memory and thread sanitizers'
 	@echo 'make bench   measure, and record the figures in tests/bench/results; PARTS="kernels peers" measures only these'
 	@echo 'make compile-table  compile every GPU kernel without a GPU, and record registers, spills and shared memory'
+	@echo 'make device-check  on a machine with an NVIDIA GPU: check its kernels, and record how fast they are; needs torch and triton'
 	@echo 'make format  rewrite the sources in the one format'
 	@echo 'make view    the tree of links that type checkers read'
 	@echo 'make clean   remove the environment and all build products (fetched models stay in the cache)'
@@ -58,6 +59,10 @@ bench: $(VENV)/.dev
 # Needs no GPU: Triton compiles for sm_80, sm_90 and gfx942 anywhere. `make test` holds the kernels to what is recorded.
 compile-table: $(VENV)/.dev
 	PYTHONPATH=tests/bench $(BIN)/python tests/bench/compile_table.py $(ARGS)
+
+# Nothing is installed: a machine that is lent for minutes has its own torch and Triton.
+device-check: view
+	PYTHONPATH=.view:tests/bench:tests/support $(or $(DEVICE_PYTHON),$(PYTHON)) tests/bench/device_check.py $(ARGS)
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format .

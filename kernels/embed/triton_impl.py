@@ -24,8 +24,10 @@ def integers(packed, PART: tl.constexpr, BITS: tl.constexpr):
     """
     if BITS == 4:
         bits = (packed.to(tl.int32) & (15 << (4 * PART))) | ((150 - 4 * PART) << 23)
-        return bits.to(tl.float32, bitcast=True) - (8388608 >> (4 * PART))
-    return (packed.to(tl.int32) | 0x4B000000).to(tl.float32, bitcast=True) - (8388608 + 128)
+        q = bits.to(tl.float32, bitcast=True) - (8388608 >> (4 * PART))
+    else:
+        q = (packed.to(tl.int32) | 0x4B000000).to(tl.float32, bitcast=True) - (8388608 + 128)
+    return q
 
 
 @triton.jit
@@ -42,26 +44,28 @@ def high_half(word):
 def scale_word(unit, PART: tl.constexpr, BITS: tl.constexpr, GROUP: tl.constexpr):
     """Where in a row of scales the word for a part of each unit lies."""
     if GROUP == 128:
-        return unit // 2
-    if BITS == 4:
-        return unit * 2 + PART // 2
-    return unit
+        at = unit // 2
+    elif BITS == 4:
+        at = unit * 2 + PART // 2
+    else:
+        at = unit
+    return at
 
 
 @triton.jit
 def scaled(q, word, PART: tl.constexpr, BITS: tl.constexpr):
     """Values in float32. scale * q needs 15 or 19 bits: exact, so that contracting the sum changes nothing."""
     if BITS == 4:
-        return q * low_half(word) + high_half(word)
-    if PART % 2 == 0:
-        return q * low_half(word)
-    return q * high_half(word)
+        values = q * low_half(word) + high_half(word)
+    elif PART % 2 == 0:
+        values = q * low_half(word)
+    else:
+        values = q * high_half(word)
+    return values
 
 
 @triton.jit
-def rows_kernel(
-    ids, data, scales, out, inputs, words, BITS: tl.constexpr, GROUP: tl.constexpr, UNITS: tl.constexpr
-):
+def rows_kernel(ids, data, scales, out, inputs, words, BITS: tl.constexpr, GROUP: tl.constexpr, UNITS: tl.constexpr):
     """Program (r, b): units b * UNITS … of row ids[r] of the weight, or of row r where there are no ids."""
     row = tl.program_id(0).to(tl.int64)
     at = row if ids is None else tl.load(ids + row).to(tl.int64)

@@ -89,7 +89,7 @@ def build(options: Options) -> Ops:
         settle=partial(settle, move=move_slots),
         guessing=Guessing(rank_rows, join, fill),
         host=_host,
-        sizes=SIZES,
+        sizes=SIZES if on_gpu else (),
         wait=partial(torch.cuda.synchronize, device) if on_gpu else lambda: None,
         finish=lambda: None,
     )

@@ -1,7 +1,7 @@
 """Weights in the layout that the Triton kernels read: repacked without loss from a checkpoint, or rounded on request.
 
-Floats lie as [N, K] in the compute dtype, as a library's product wants them too. Quantised rows are cut into units of 64
-inputs, the last one filled up:
+Floats lie as [N, K] in the compute dtype, as a library's product wants them too. Quantised rows are cut into units of
+64 inputs, the last one filled up:
 
     q4: 16 words of 16 bits to a unit; nibble p of word j (bits 4p … 4p + 3) is input 16p + j
     q8: 64 bytes to a unit, in the order of the inputs; a byte is q + 128
@@ -11,7 +11,7 @@ nibbles is masked out and scaled where it lies, and meets 16 neighbouring column
 halves; two of them fill one of the 32-bit words that lie beside the integers, low half first:
 
     q4: (scale, minimum) of each group; 2 words to a unit, or 1 to 2 units for groups of 128
-    q8: the scales of a unit's 2 groups; for groups of 128 the scale twice, 1 word to 2 units
+    q8: the scales of a unit's 2 groups, or for groups of 128 the scale twice, 1 word to 2 units
 
 A value is scale * q + minimum: exact in float32 but for the one rounding of the sum.
 """
@@ -28,7 +28,6 @@ from ..backend import WEIGHTS
 from ..linear import Floats, Matrix, Stored
 
 UNIT = 64  # inputs
-_WORDS = 16  # of 16 bits in a unit of q4
 _HALF_UNIT = UNIT // 2  # inputs in a block of GGUF
 _PIECE = 4096  # rows converted at once
 _STORED = "stored"

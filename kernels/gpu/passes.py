@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -231,11 +232,20 @@ def cuda_capture(device: torch.device) -> Capture:
     pool = torch.cuda.graph_pool_handle()
 
     def capture(launch: Callable[[], Results]) -> tuple[Replay, Results]:
-        graph = torch.cuda.CUDAGraph()
+        # Not by `torch.cuda.graph`, which collects garbage and empties the allocator before each of many captures.
+        graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream(device)
         torch.cuda.synchronize(device)
-        # Other threads may use the device meanwhile.
-        with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
-            results = launch()
+        with torch.cuda.stream(stream):
+            # Other threads may use the device meanwhile.
+            graph.capture_begin(pool=pool, capture_error_mode="thread_local")
+            try:
+                results = launch()
+            except BaseException:
+                with suppress(RuntimeError):  # the capture is broken, and that is said already
+                    graph.capture_end()
+                raise
+            graph.capture_end()
+        torch.cuda.synchronize(device)
         return graph.replay, results
 
     return capture

@@ -26,7 +26,7 @@ def silu(v):
 
 
 @triton.jit
-def norm_kernel(x, weight, out, inputs, eps, BLOCK: tl.constexpr):  # noqa: N803
+def norm_kernel(x, weight, out, inputs, eps, BLOCK: tl.constexpr):
     """Program r: the RMS norm of row r, read once, or where it is longer than a block, a second time from the cache."""
     row = tl.program_id(0).to(tl.int64) * inputs
     squares = tl.zeros([BLOCK], tl.float32)
@@ -48,9 +48,9 @@ def finish_kernel(
     residual,
     out,
     outputs,
-    GATE: tl.constexpr,  # noqa: N803
-    SILU: tl.constexpr,  # noqa: N803
-    BLOCK: tl.constexpr,  # noqa: N803
+    GATE: tl.constexpr,
+    SILU: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     """Program (r, b): block b of row r of a product, gated or activated, plus a residual."""
     row = tl.program_id(0).to(tl.int64)

@@ -28,7 +28,7 @@ class Staging:
         pinned = device.type == "cuda"
         self._host = torch.full((total,), NOWHERE, dtype=torch.int32, pin_memory=pinned)
         self._device = torch.full((total,), NOWHERE, dtype=torch.int32, device=device)
-        self._copied = torch.cuda.Event() if pinned else None
+        self._copied = torch.cuda.Event() if pinned else None  # type: ignore[no-untyped-call]
         self._shapes = dict(shapes)
         self._starts = dict(zip(sizes, np.cumsum([0, *sizes.values()]).tolist(), strict=False))
         self._sizes = sizes

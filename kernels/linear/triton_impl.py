@@ -1,10 +1,10 @@
 """`linear` in Triton: one kernel for up to 64 rows or any number of them exactly, the library's product for more.
 
-The kernel is bound by reading the weight. Its tile of 16 rows of x is the least a matrix unit takes, and the same for any
-number of rows, as are all other sizes: so the bits of a row are its own. What a program reads along K is cut into units
-of 64 inputs, one for each of its warps (a batched `tl.dot` gives each warp a matrix of the batch): every weight and every
-x is unpacked by one warp only, and even few output columns keep all warps busy. The partial sums of the warps meet in one
-fixed order at the end.
+Reading the weight is the kernel's bound. Its tile of 16 rows of x is the least a matrix unit takes, and the same for
+any number of rows, as are all other sizes: so the bits of a row are its own. What a program reads along K is cut into
+units of 64 inputs, one for each of its warps: a batched `tl.dot` gives each warp a matrix of the batch. So every weight
+and every x is unpacked by one warp only, and even few output columns keep all warps busy. The partial sums of the warps
+meet in one fixed order at the end.
 """
 
 from __future__ import annotations
@@ -47,16 +47,18 @@ def _operand(
     at = at[None, None, :]
     if BITS == 0:
         k = unit[:, None, None] * 64 + PART * CHUNK + j
-        return tl.load(data + at * inputs + k, mask=k < inputs, other=0.0)
-    units = tl.cdiv(inputs, 64)
-    # Past the last unit x is zero: what stands there must be finite, and need not be.
-    unit = tl.minimum(unit, units - 1)[:, None, None]
-    if BITS == 4:
-        packed = tl.load(data + at * units * 16 + unit * 16 + j)
+        values = tl.load(data + at * inputs + k, mask=k < inputs, other=0.0)
     else:
-        packed = tl.load(data + at * units * 64 + unit * 64 + PART * CHUNK + j)
-    word = tl.load(scales + at * words + scale_word(unit, PART, BITS, GROUP))
-    return scaled(integers(packed, PART, BITS), word, PART, BITS).to(dtype)
+        units = tl.cdiv(inputs, 64)
+        # Past the last unit x is zero: what stands there must be finite, and need not be.
+        unit = tl.minimum(unit, units - 1)[:, None, None]
+        if BITS == 4:
+            packed = tl.load(data + at * units * 16 + unit * 16 + j)
+        else:
+            packed = tl.load(data + at * units * 64 + unit * 64 + PART * CHUNK + j)
+        word = tl.load(scales + at * words + scale_word(unit, PART, BITS, GROUP))
+        values = scaled(integers(packed, PART, BITS), word, PART, BITS).to(dtype)
+    return values  # at the end: code after a return is compiled all the same
 
 
 @triton.jit(do_not_specialize=["rows"])
@@ -148,13 +150,18 @@ class _Launch:
         return block
 
 
-def _launch(outputs: int, bits: int, group: int, gate: bool, silu: bool, processors: int) -> _Launch:
-    """The widest tile that leaves next to no processor idle: the wider, the less often x is read and normalised."""
-    widest = 32 if gate else 64
+def _launch(outputs: int, inputs: int, bits: int, group: int, gate: bool, silu: bool, processors: int) -> _Launch:
+    """The widest tile that leaves next to no processor idle: the wider, the less often x is read and normalised.
+
+    Widths, warps and stages keep within 255 registers and 64 KiB of shared memory, which is all a gfx942 has.
+    """
+    widest = {0: 32, 8: 64, 4: 128}[bits] // (2 if gate else 1)
     block = next((size for size in (64, 32) if size <= widest and outputs / size >= 0.9 * processors), 16)
-    warps = 4
+    # One narrow program to a processor: more warps hide how long unpacking nibbles takes.
+    many = bits == 4 and block <= 32 and not gate and inputs >= 2048
+    warps = 8 if many else 4
     constants = {"BITS": bits, "GROUP": group, "GATE": gate, "SILU": silu, "BLOCK_M": _ROWS, "BLOCK_N": block}
-    return _Launch(constants | {"SLICES": warps}, warps, 4 if bits else 3)
+    return _Launch(constants | {"SLICES": warps}, warps, 4 if bits and not many else 3)
 
 
 @cache
@@ -189,7 +196,7 @@ def linear(
     out = torch.empty(len(x), outputs, dtype=torch.float32 if wide else x.dtype, device=x.device)
     if not len(x):
         return out
-    launch = _launch(outputs, weight.bits, weight.group, gate, silu, _processors(x.device))
+    launch = _launch(outputs, weight.inputs, weight.bits, weight.group, gate, silu, _processors(x.device))
     linear_kernel[(triton.cdiv(len(x), _ROWS), triton.cdiv(outputs, launch.block))](
         x,
         weight.data,
@@ -211,22 +218,24 @@ def linear(
 
 
 def variants() -> list[Variant]:
-    """Of the default model and of Llama 3.1 8B: every format, with what is fused in where it happens."""
-    llama, small = "bf16", "bf16"
+    """Of Llama 3.1 8B and of the default model: every format, with what is fused in where it happens."""
     return [
-        _variant("linear-qkv-bf16", llama, 6144, 0, 0, norm=True),
-        _variant("linear-gate-bf16", llama, 14336, 0, 0, norm=True, gate=True),
-        _variant("linear-down-bf16", llama, 4096, 0, 0, residual=True),
-        _variant("linear-head-bf16", llama, 128256, 0, 0, norm=True, out="fp32"),
-        _variant("linear-small-down-bf16", small, 576, 0, 0, residual=True),
-        _variant("linear-qkv-bias-f16", "fp16", 960, 0, 0, norm=True, bias=True),
-        _variant("linear-gate-q4", llama, 14336, 4, 32, norm=True, gate=True),
-        _variant("linear-down-q4", llama, 4096, 4, 32, residual=True),
-        _variant("linear-head-q4", llama, 128256, 4, 32, norm=True, out="fp32"),
-        _variant("linear-gate-q4-128", llama, 14336, 4, 128, norm=True, gate=True),
-        _variant("linear-gate-q8", llama, 14336, 8, 32, norm=True, gate=True),
-        _variant("linear-head-q8", small, 49152, 8, 32, norm=True, out="fp32"),
-        _variant("linear-silu-bf16", llama, 4096, 0, 0, residual=True, silu=True, bias=True),
+        _variant("linear-qkv-bf16", "bf16", 6144, 4096, norm=True),
+        _variant("linear-gate-bf16", "bf16", 14336, 4096, norm=True, gate=True),
+        _variant("linear-down-bf16", "bf16", 4096, 14336, residual=True),
+        _variant("linear-head-bf16", "bf16", 128256, 4096, norm=True, out="fp32"),
+        _variant("linear-small-down-bf16", "bf16", 576, 1536, residual=True),
+        _variant("linear-bias-f16", "fp16", 960, 576, norm=True, bias=True),
+        _variant("linear-silu-bf16", "bf16", 4096, 4096, residual=True, silu=True, bias=True),
+        _variant("linear-qkv-q4", "bf16", 6144, 4096, 4, 32, norm=True),
+        _variant("linear-gate-q4", "bf16", 14336, 4096, 4, 32, norm=True, gate=True),
+        _variant("linear-gate-q4-128", "bf16", 14336, 4096, 4, 128, norm=True, gate=True),
+        _variant("linear-small-gate-q4", "bf16", 1536, 576, 4, 32, norm=True, gate=True),
+        _variant("linear-down-q4", "bf16", 4096, 14336, 4, 32, residual=True),
+        _variant("linear-head-q4", "bf16", 128256, 4096, 4, 32, norm=True, out="fp32"),
+        _variant("linear-gate-q8", "bf16", 14336, 4096, 8, 32, norm=True, gate=True),
+        _variant("linear-down-q8-128", "bf16", 4096, 14336, 8, 128, residual=True),
+        _variant("linear-head-q8", "bf16", 49152, 576, 8, 32, norm=True, out="fp32"),
     ]
 
 
@@ -234,8 +243,9 @@ def _variant(
     name: str,
     dtype: str,
     outputs: int,
-    bits: int,
-    group: int,
+    inputs: int,
+    bits: int = 0,
+    group: int = 0,
     *,
     norm: bool = False,
     residual: bool = False,
@@ -244,7 +254,7 @@ def _variant(
     silu: bool = False,
     out: str | None = None,
 ) -> Variant:
-    launch = _launch(outputs, bits, group, gate, silu, _PROCESSORS)
+    launch = _launch(outputs, inputs, bits, group, gate, silu, _PROCESSORS)
     pointers = {
         "x": f"*{dtype}",
         "data": {0: f"*{dtype}", 4: "*i16", 8: "*u8"}[bits],

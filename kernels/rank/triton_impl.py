@@ -184,8 +184,8 @@ def variants() -> list[Variant]:
         types = {name: kind for name, kind in {"logits": logits, **row, **noise, **best}.items() if name not in absent}
         constants: dict[str, Any] = {**absent, "TILE": _TILE}
         aligned = tuple(argument for argument in types if argument not in ("tiles", "k", "each", "ahead"))
-        made.append(Variant(f"rank {name}", _rank_kernel, types, constants, aligned, num_warps=_WARPS))
+        made.append(Variant(name, _rank_kernel, types, constants, aligned, num_warps=_WARPS))
     types = {**best, "ranked": "*i32"}
     aligned = tuple(argument for argument in types if argument not in ("tiles", "k"))
-    made.append(Variant("rank merge", _merge_kernel, types, dict(lanes), aligned, num_warps=_MERGE_WARPS))
+    made.append(Variant("merge", _merge_kernel, types, dict(lanes), aligned, num_warps=_MERGE_WARPS))
     return made

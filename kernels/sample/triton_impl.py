@@ -222,7 +222,7 @@ def variants() -> list[Variant]:
 
     def variant(name: str, kernel: Any, types: dict[str, str], constants: dict[str, Any], warps: int) -> Variant:
         mine = tuple(argument for argument in aligned if argument in types)
-        return Variant(f"sample {name}", kernel, types, constants, mine, num_warps=warps)
+        return Variant(name, kernel, types, constants, mine, num_warps=warps)
 
     made = [variant("tiles", _tile_kernel, {**row, **noise, "kinds": "*i32", **best}, {"TILE": _TILE}, _WARPS)]
     for listing in (False, True):

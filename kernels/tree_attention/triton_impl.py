@@ -6,7 +6,6 @@ A partial state of a row is (m, z, acc): the largest score, the sum of 2^(score 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import e, log2
 from typing import Any, NamedTuple
@@ -61,6 +60,28 @@ def _fold(m, z, acc, part_m, part_z, part_acc, SCALE: tl.constexpr):
     return largest, z, acc
 
 
+@triton.jit
+def _lanes(
+    item,
+    nodes,
+    head,
+    Q_HEADS: tl.constexpr,
+    KV_HEADS: tl.constexpr,
+    SPLITS: tl.constexpr,
+    HEADS: tl.constexpr,
+    TILE: tl.constexpr,
+):
+    """Row, query head, and whether there is anything to do, for each lane of an item: nodes times heads."""
+    begin, count, path = tl.load(item), tl.load(item + 1), tl.load(item + 4)
+    lane = tl.arange(0, TILE * HEADS)
+    node = lane // HEADS
+    row = tl.load(nodes + begin + node, mask=node < tl.where(path >= 0, count, 0), other=0)
+    row = tl.where(path >= 0, row, begin + node)
+    shared = head % SPLITS * HEADS + lane % HEADS  # which of the query heads of its key head
+    query_head = head // SPLITS * (Q_HEADS // KV_HEADS) + shared
+    return row, query_head, (node < count) & (shared < Q_HEADS // KV_HEADS)
+
+
 @triton.jit(do_not_specialize_on_alignment=["items", "positions", "nodes", "paths", "tables"])
 def _attend(
     q,  # [R, Hq, D], strides row_stride, head_stride, 1
@@ -88,6 +109,7 @@ def _attend(
     UNIT: tl.constexpr,
     GROUP: tl.constexpr,
     BLOCK: tl.constexpr,
+    SHIFT: tl.constexpr,
     BLOCK_D: tl.constexpr,
 ):
     """One item for one key head, or for HEADS of the query heads that share it: its nodes times these are the rows."""
@@ -95,36 +117,24 @@ def _attend(
     item = items + program // (KV_HEADS * SPLITS) * 8
     head = program % (KV_HEADS * SPLITS)
     key_head = head // SPLITS
-    count = tl.load(item + 1)
-    if count <= 0:
+    if tl.load(item + 1) <= 0:
         return
-    begin = tl.load(item)
     table = tables + tl.load(item + 2)
     context = tl.load(item + 3)
     path = tl.load(item + 4)
     first = tl.load(item + 5)
     stop = first + tl.load(item + 6)
-    offset = tl.load(item + 7)
 
-    lane = tl.arange(0, TILE * HEADS)
-    node = lane // HEADS
-    shared = head % SPLITS * HEADS + lane % HEADS  # which of the query heads of this key head
-    row = tl.load(nodes + begin + node, mask=node < tl.where(path >= 0, count, 0), other=0)
-    row = tl.where(path >= 0, row, begin + node)
-    live = (node < count) & (shared < Q_HEADS // KV_HEADS)
+    row, query_head, live = _lanes(item, nodes, head, Q_HEADS, KV_HEADS, SPLITS, HEADS, TILE)
     position = tl.load(positions + row, mask=live, other=-1)
     last = tl.max(position, 0)
-    query_head = key_head * (Q_HEADS // KV_HEADS) + shared
     depth = tl.arange(0, BLOCK_D)
     inside = depth < D
-    kept = live[:, None] & inside[None, :]
     queries = tl.load(  # zeros in surplus lanes
         q + row.to(tl.int64)[:, None] * row_stride + query_head[:, None] * head_stride + depth[None, :],
-        mask=kept,
+        mask=live[:, None] & inside[None, :],
         other=0.0,
     )
-    state = (offset + row).to(tl.int64) * Q_HEADS + query_head
-    state_parts = parts + state[:, None] * D + depth[None, :]
 
     for start in range(first, stop, GROUP):
         m = tl.full([TILE * HEADS], float("-inf"), tl.float32)
@@ -132,12 +142,13 @@ def _attend(
         acc = tl.zeros([TILE * HEADS, BLOCK_D], tl.float32)
         for unit in range(start, tl.minimum(start + GROUP, stop)):
             place = unit * UNIT + tl.arange(0, UNIT)
-            at = tl.minimum(place, last)  # lanes past the last key anyone sees read that one, and are masked
-            own = at >= context  # in a slot of the path
-            found = tl.load(tl.where(own, paths + path + at - context, table + at // BLOCK))
-            slot = tl.where(own, found, found * BLOCK + at % BLOCK)
-            key = ((slot // BLOCK).to(tl.int64) * KV_HEADS + key_head) * BLOCK + slot % BLOCK
-            where = key[:, None] * D + depth[None, :]
+            at = tl.minimum(place, last)  # what comes after is masked, and read from the same block or slot
+            found = tl.load(tl.where(place >= context, paths + path + at - context, table + at // BLOCK))
+            slot = ~found  # of the path, if not negative; else found is a block
+            block = tl.where(found < 0, slot >> SHIFT, found)
+            within = tl.where(found < 0, slot, tl.arange(0, UNIT)) & (BLOCK - 1)
+            key = (block * KV_HEADS + key_head) * BLOCK + within  # of a layer's some millions
+            where = key.to(tl.int64)[:, None] * D + depth[None, :]
             if BLOCK_D == D:
                 keys = tl.load(k + where)
                 values = tl.load(v + where)
@@ -151,20 +162,27 @@ def _attend(
             scores = tl.where(place[None, :] <= position[:, None], scores, float("-inf"))
             unit_m = tl.max(scores, 1)
             finite = tl.where(unit_m == float("-inf"), 0.0, unit_m)
-            weights = tl.math.exp2(tl.math.fma(scores, SCALE, tl.broadcast_to((-finite * SCALE)[:, None], scores.shape)))
+            weights = tl.math.exp2(
+                tl.math.fma(scores, SCALE, tl.broadcast_to((-finite * SCALE)[:, None], scores.shape))
+            )
             unit_z = tl.sum(weights, 1)
             if v_scale is not None:
                 weights = weights * tl.load(v_scale + key)[None, :]
             unit_acc = tl.dot(weights.to(queries.dtype), values.to(queries.dtype), input_precision="ieee")
             m, z, acc = _fold(m, z, acc, unit_m, unit_z, unit_acc, SCALE)
+        # Worked out again rather than kept in registers during the loop
+        row, query_head, live = _lanes(item, nodes, head, Q_HEADS, KV_HEADS, SPLITS, HEADS, TILE)
+        state = (tl.load(item + 7) + row).to(tl.int64) * Q_HEADS + query_head
+        where = state[:, None] * D + depth[None, :]
+        kept = live[:, None] & inside[None, :]
         if start > first:  # the total of the groups before lies where this program left it: registers hold one group
             total_m = tl.load(maxima + state, mask=live, other=float("-inf"))
             total_z = tl.load(sums + state, mask=live, other=0.0)
-            total_acc = tl.load(state_parts, mask=kept, other=0.0)
+            total_acc = tl.load(parts + where, mask=kept, other=0.0)
             m, z, acc = _fold(total_m, total_z, total_acc, m, z, acc, SCALE)
         tl.store(maxima + state, m, mask=live)
         tl.store(sums + state, z, mask=live)
-        tl.store(state_parts, acc, mask=kept)
+        tl.store(parts + where, acc, mask=kept)
 
 
 @triton.jit(do_not_specialize=["rows"], do_not_specialize_on_alignment=["spans", "positions", "span_of"])
@@ -257,12 +275,11 @@ class _Model:
         splits = -(-shared // HEADS)
         heads = triton.next_power_of_2(-(-shared // splits))
         constants = dict(
-            **self._shared(), KV_HEADS=self.kv_heads, SPLITS=splits, HEADS=heads, TILE=TILE, BLOCK=BLOCK_SIZE
+            **self._shared(), KV_HEADS=self.kv_heads, SPLITS=splits, HEADS=heads, TILE=TILE, BLOCK=BLOCK_SIZE, SHIFT=4
         )
-        # Bytes on their way hide the memory's latency: two units of keys and values beside the one in use, where they
-        # fit into shared memory twice per processor. AMD's 64 KiB hold one.
-        wide = constants["BLOCK_D"] * self.stored.itemsize > 256
-        return constants, {"num_warps": 8 if heads * TILE > 64 else 8, "num_stages": 2 if self.amd or wide else 3}
+        unit = 2 * UNIT * constants["BLOCK_D"] * self.stored.itemsize
+        ahead = min(4, max(1, 65536 // unit))
+        return constants, {"num_warps": 8 if heads * TILE > 64 else 4, "num_stages": 2 if self.amd else 2 * ahead + 1}
 
     def combine(self) -> tuple[dict[str, Any], dict[str, int]]:
         return dict(**self._shared(), LANES=LANES, CHUNK=CHUNK), {"num_warps": LANES, "num_stages": 1}
@@ -345,7 +362,7 @@ def _variants(name: str, model: _Model, dtype: str) -> list[Variant]:
     scales = ("k_scale", "v_scale")
     constants, options = model.attend()
     stored = POINTERS[model.stored]
-    integers = {name: "*i32" for name in ("items", "positions", "nodes", "paths", "tables")}
+    integers = dict.fromkeys(("items", "positions", "nodes", "paths", "tables"), "*i32")
     states = dict.fromkeys(("maxima", "sums", "parts"), "*fp32")
     strides = dict.fromkeys(("row_stride", "head_stride"), "i32")
     types = {"q": dtype, "k": stored, "v": stored, **integers, **states, **strides}

@@ -51,7 +51,7 @@ class Work(NamedTuple):
     positions: NDArray[np.int32]  # [R]
     span_of: NDArray[np.int32]  # [R]
     nodes: NDArray[np.int32]  # [N <= R], rows that paths compute
-    paths: NDArray[np.int32]  # [L <= 17 R], slots of each path's nodes by depth
+    paths: NDArray[np.int32]  # [L <= 17 R], -1 - slot of each path's nodes by depth
     tables: NDArray[np.int32]  # [B], blocks of every sequence in order
 
 
@@ -154,14 +154,14 @@ class _Plan:
 
     def _tails(self, start: int, words: list[int], context: int, slots: list[int], offset: int) -> None:
         rows, inner = len(words), 0
-        lines: list[list[int]] = []  # slots of each node's ancestors and its own
+        lines: list[list[int]] = []  # of each node, what `paths` holds of its ancestors and itself
         parents: list[int] = []
         for node, word in enumerate(words):
             above = word & _WORD ^ 1 << node
             inner |= above
             parent = above.bit_length() - 1
             parents.append(parent)
-            lines.append([*lines[parent], slots[node]] if above else [slots[node]])
+            lines.append([*lines[parent], -1 - slots[node]] if above else [-1 - slots[node]])
         depths = [len(line) - 1 for line in lines]
         self.positions += [context + depth for depth in depths]
         taken = [False] * rows

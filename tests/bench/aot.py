@@ -162,4 +162,11 @@ def _send(sender: Connection, variant: Variant, target: str) -> None:
         except Exception as error:
             words.seek(0)
             said = [line for line in words.read().decode(errors="replace").splitlines() if "error:" in line]
-            sender.send(Failure(variant.name, target, "\n".join([f"{type(error).__name__}: {error}", *said])))
+            sender.send(Failure(variant.name, target, "\n".join([*_chain(error), *said])))
+
+
+def _chain(error: BaseException | None) -> Iterator[str]:
+    """An error and its causes: for an error in a function that a kernel calls, the place of each call."""
+    while error is not None:
+        yield f"{type(error).__name__}: {error}"
+        error = error.__cause__

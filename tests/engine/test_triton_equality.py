@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +24,18 @@ from paceline.kernels.backend import Ops, Options, load
 from paceline.kernels.batch import Batch
 
 TRITON: dict[str, Any] = {"backend": "triton", "exact": True}
-TOKENS = 10  # of a reply: a pass of the interpreter takes some tenths of a second
+TOKENS = 6  # of a reply, about: a pass of the interpreter takes half a second
+MIXED = ("greedy", "filtered", "penalties")
+PlainOf = Callable[[str], tuple[list[Request], Replies]]
 SLOW = {1: 1e4, 100_000: 1e4}  # a machine whose steps take so long that any drafter is worth asking
 
 
 @pytest.fixture(scope="module", autouse=True)
 def triton() -> None:
     ops_or_skip("triton")
+    import interpreter
+
+    interpreter.hasten()
 
 
 @pytest.fixture(scope="module")
@@ -41,25 +48,31 @@ def short(requests: list[Request]) -> list[Request]:
     return [replace(request, sampling=limit) for request, limit in zip(requests, limits, strict=True)]
 
 
-@pytest.fixture(scope="module", params=["greedy", "filtered", "seeded-penalties-bias"])
-def plain(request: pytest.FixtureRequest, checkpoint: RandomCheckpoint) -> tuple[list[Request], Replies]:
-    """Alone, without guesses, whole prompts at once."""
-    requests = short(requests_for(SAMPLINGS[request.param], count=3))
-    return requests, plain_replies(checkpoint, requests, **TRITON)
+@pytest.fixture(scope="module")
+def plain_of(checkpoint: RandomCheckpoint) -> PlainOf:
+    """Requests of a sampling and their replies alone, without guesses, whole prompts at once."""
+
+    @cache
+    def make(sampling: str) -> tuple[list[Request], Replies]:
+        requests = short(requests_for(SAMPLINGS[sampling], count=3))
+        return requests, plain_replies(checkpoint, requests, **TRITON)
+
+    return make
 
 
+@pytest.mark.parametrize("sampling", MIXED)
 def test_replies_are_those_of_the_reference(
-    checkpoint: RandomCheckpoint, plain: tuple[list[Request], Replies], record_property: Record
+    checkpoint: RandomCheckpoint, plain_of: PlainOf, sampling: str, record_property: Record
 ) -> None:
-    requests, replies = plain
+    requests, replies = plain_of(sampling)
     assert_equal(Oracle(checkpoint), requests, plain_replies(checkpoint, requests), replies, record_property)
 
 
-@pytest.mark.parametrize("name", ["right", "random", "merged"])
+@pytest.mark.parametrize(("name", "sampling"), [("random", "greedy"), ("merged", "filtered"), ("right", "penalties")])
 def test_trees_and_batch_mates_change_nothing(
-    checkpoint: RandomCheckpoint, plain: tuple[list[Request], Replies], name: str, record_property: Record
+    checkpoint: RandomCheckpoint, plain_of: PlainOf, name: str, sampling: str, record_property: Record
 ) -> None:
-    requests, expected = plain
+    requests, expected = plain_of(sampling)
     engine = tiny_engine(checkpoint, proposers(name, requests, expected), max_nodes=12, **TRITON)
     replies = run(engine, requests)
     assert_equal(None, requests, expected, replies, record_property)
@@ -68,12 +81,12 @@ def test_trees_and_batch_mates_change_nothing(
 
 
 def test_preemption_and_chunks_change_nothing(
-    checkpoint: RandomCheckpoint, plain: tuple[list[Request], Replies], record_property: Record
+    checkpoint: RandomCheckpoint, plain_of: PlainOf, record_property: Record
 ) -> None:
     """What was decoded is computed again as a prompt, in other chunks."""
-    requests, expected = plain
+    requests, expected = plain_of("filtered")
     engine = tiny_engine(
-        checkpoint, proposers("random", requests, expected), blocks=7, max_nodes=6, step_budget=24, **TRITON
+        checkpoint, proposers("random", requests, expected), blocks=6, max_nodes=6, step_budget=24, **TRITON
     )
     assert_equal(None, requests, expected, run(engine, requests), record_property)
     assert engine.stats().preemptions > 0
@@ -93,7 +106,7 @@ def test_formats_change_nothing_of_it(
 @pytest.mark.parametrize("name", ["draft", "eagle", "hydra", "medusa", "recurrent"])
 def test_trained_drafters_change_nothing(
     checkpoint: RandomCheckpoint,
-    plain: tuple[list[Request], Replies],
+    plain_of: PlainOf,
     name: str,
     tmp_path: Path,
     record_property: Record,
@@ -106,7 +119,7 @@ def test_trained_drafters_change_nothing(
         "medusa": lambda path: write_own(path, "PacelineMedusa", heads_tensors(hidden, layers=2), guessable),
         "recurrent": lambda path: write_recurrent(path, checkpoint.config, guessable),
     }[name]
-    requests, expected = plain
+    requests, expected = plain_of("greedy")
     options = TRITON | {"cost": SLOW, "speculator": str(write(tmp_path / name)), "max_nodes": 8}
     replies = run(tiny_engine(checkpoint, None, **options), requests)
     assert_equal(None, requests, expected, replies, record_property)

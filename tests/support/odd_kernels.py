@@ -33,8 +33,13 @@ def centred(x, y, COUNT: tl.constexpr):  # noqa: N803
 
 
 @triton.jit
-def vector_for_number(y):
+def _vector_for_number(y):
     tl.store(y, tl.arange(0, 16))
+
+
+@triton.jit
+def calls_what_is_refused(y):
+    _vector_for_number(y)
 
 
 def well(name: str = "well", *, stages: int = 2, targets: tuple[str, ...] = TARGETS) -> Variant:
@@ -58,4 +63,4 @@ def spilling() -> Variant:
 
 
 def refused() -> Variant:
-    return Variant("refused", vector_for_number, {"y": "*i32"}, {}, targets=("gfx942",))
+    return Variant("refused", calls_what_is_refused, {"y": "*i32"}, {}, targets=("gfx942",))

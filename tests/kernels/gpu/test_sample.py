@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from paceline.kernels.sample import Draw, reference
-from paceline.kernels.sample.triton_impl import DrawTensors, sample, sample_rows, variants
+from paceline.kernels.sample.triton_impl import DrawTensors, sample, sample_rows
 
 CPU = torch.device("cpu")
 LAST_SEED = 2**64 - 1
@@ -165,8 +165,3 @@ def test_rows_may_be_views_or_none_and_those_of_the_host_are_sampled_there() -> 
     assert sample(torch.from_numpy(logits)[:0], []) == []
     with pytest.raises(ValueError, match="logits need one row per draw"):
         sample(torch.from_numpy(logits), chosen[:3])
-
-
-def test_variants_name_every_argument() -> None:
-    for variant in variants():
-        assert set(variant.kernel.arg_names) == {*variant.types, *variant.constants}
