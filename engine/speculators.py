@@ -165,7 +165,7 @@ class DraftSpeculator:
         config, ops = self.checkpoint.config, around.ops
         decoder = Decoder(config, self.checkpoint.load(), ops, context_length=around.context_length, form=draft_form)
         self.checkpoint.close()
-        model = TrimmedModel(decoder.forward, config.vocab_size, around.decoder.config.vocab_size)
+        model = TrimmedModel(decoder, config.vocab_size, around.decoder.config.vocab_size)
         cache = ops.allocate(cache_shape(config), around.blocks)
         return DraftModel(model, cache, ops, token_ms=around.token_ms)
 

@@ -10,6 +10,7 @@ from typing import Any
 from .batch import Batch
 from .embed import Embed, PackTable, TiedHead
 from .feed import Feed
+from .fill import Fill
 from .join import Join
 from .kv_cache import Allocate, BlockBytes, Cache, CacheShape
 from .linear import Activation, Linear, MakeConstant, Matrix, Pack
@@ -62,6 +63,7 @@ class Guessing:
 
     rank: RankRows
     join: Join
+    fill: Fill
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ class Batch(NamedTuple):
     layout: Layout
     features: NDArray[np.float32] | None = None  # [R, W], for a pass that calls `feed`
     draws: Sequence[Draw] | None = None  # [M], of the tokens after the sampled rows, for a pass that ranks its guesses
+    sources: NDArray[np.int64] | None = None  # [R], for a pass that calls `fill`
 
     @classmethod
     def of(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -31,8 +30,7 @@ from .tree_attention import Layout
 from .tree_attention.reference import prepare, tree_attention
 
 
-@dataclass(frozen=True, slots=True)
-class _TensorBatch:
+class _TensorBatch(NamedTuple):
     """A `Batch` whose rows are on the device; the layout stays on the host, where `prepare` reads it."""
 
     ids: torch.Tensor
@@ -42,21 +40,22 @@ class _TensorBatch:
     layout: Layout
     features: torch.Tensor | None
     draws: Sequence[Draw] | None
+    sources: torch.Tensor | None
 
 
 def _compile(forward: Callable[[Any, Cache], Any], device: torch.device) -> Pass:
     """Runs the function each time, on a batch of tensors."""
 
     def run(batch: Batch, cache: Cache) -> tuple[torch.Tensor, ...]:
-        ids, positions, slots, sampled = (
-            torch.from_numpy(rows).to(device) for rows in (batch.ids, batch.positions, batch.slots, batch.sampled)
-        )
-        features = None if batch.features is None else torch.from_numpy(batch.features).to(device)
-        if features is not None and len(features) != len(ids):
+        if batch.features is not None and len(batch.features) != len(batch.ids):
             raise ValueError("features must have one row per id")
+        moved = {
+            name: torch.from_numpy(rows).to(device)
+            for name, rows in batch._asdict().items()
+            if isinstance(rows, np.ndarray)
+        }
         with torch.inference_mode():
-            rows = _TensorBatch(ids, positions, slots, sampled, batch.layout, features, batch.draws)
-            logits, *more = forward(rows, cache)
+            logits, *more = forward(_TensorBatch(**{**batch._asdict(), **moved}), cache)
             return (logits.float(), *more)
 
     return run

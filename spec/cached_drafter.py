@@ -17,40 +17,27 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from paceline.kernels.backend import Ops
-from paceline.kernels.batch import Batch
 from paceline.kernels.kv_cache import Cache
 from paceline.kernels.linear import Activation
 from paceline.kernels.paging import BLOCK_SIZE
-from paceline.kernels.rank import Vocabulary
 
+from .cached_model import CachedModel
+from .cached_spine import MOST_ROWS, CachedSpine, lengthened
 from .draft_batch import Rows, batch_of
 from .guess_tree import Floats, GuessTree
 from .proposer import Ask, Proposal
-from .tree_drafter import TreeDrafter, ranked, smoothed
+from .spine import MOST_LEVELS
+from .tree_drafter import TreeDrafter, draw_after, ranked, smoothed
 
 _USUAL = 8  # rows that are due in an ordinary step: its own guesses leave 7 at most. Whoever has more is behind
 _FEWEST, _MOST = 32, 512  # rows of a pass of catching up: more than come meanwhile, and no more than a pass may hold
 _WORTH = 0.5  # of a plain step's time that catching up may take of each step to come
-
-
-class CachedModel(Protocol):
-    """What a pass looks like: every row's keys and values go to its slot, the sampled rows' results come back."""
-
-    @property
-    def vocabulary(self) -> Vocabulary | None:
-        """[N] the target's id of each column; None where columns are ids."""
-        ...
-
-    @property
-    def forward(self) -> Callable[[Batch, Cache], tuple[Activation, ...]]:
-        """-> (logits [M, N], hidden [M, H], …), valid until the next pass."""
-        ...
 
 
 @dataclass(slots=True)
@@ -90,6 +77,9 @@ class CachedDrafter(TreeDrafter, Generic[State]):
         self._model = model
         self._cache = cache
         self._ops = ops
+        self._spine = None
+        if ops.guessing is not None:
+            self._spine = CachedSpine(ops, ops.guessing, model, reads_hidden=self.reads_hidden)
         self._states: dict[str, State] = {}
         self._marks: dict[int, int] = {}  # block -> `CacheState.mark` of the entries in it
         self._row_ms: float | None = None  # of a pass of catching up, by its rows
@@ -170,13 +160,40 @@ class CachedDrafter(TreeDrafter, Generic[State]):
         if trees:
             roots = list(trees.values())
             due = [self._due(tree.ask) for tree in roots]
-            batch = [self._entries(tree.ask, count) for tree, count in zip(roots, due, strict=True)]
-            logits, hidden = self._forward(batch, [1] * len(batch))
-            tokens, estimates = self._rank(logits, [(tree, 0) for tree in roots])
-            for i, (tree, count) in enumerate(zip(roots, due, strict=True)):
+            levels = self._levels(roots, due)
+            each = list(zip(roots, due, levels, strict=True))
+            chains = [lengthened(self._entries(tree.ask, count), deep - 1) for tree, count, deep in each]
+            tokens, estimates, hidden = self._guess(roots, chains, levels)
+            first = 0
+            for tree, count, deep in each:
                 self._enter(tree.ask, count)
-                tree.look_into(0, hidden[i], tokens[i], estimates[i])
+                its = slice(first, first + deep)
+                tree.descend(hidden[its], tokens[its], estimates[its])
+                first += deep
         return trees
+
+    def _levels(self, roots: Sequence[GuessTree], due: Sequence[int]) -> list[int]:
+        """Of guesses that the first pass makes below each: all but the last level have a slot behind the due rows."""
+        one = [1] * len(roots)
+        if self._spine is None:
+            return one
+        most = min(MOST_LEVELS, self.deepest)
+        levels = []
+        for tree, count in zip(roots, due, strict=True):
+            slots = len(tree.ask.blocks) * BLOCK_SIZE - self._states[tree.ask.seq_id].done - count
+            levels.append(max(min(most, tree.ask.max_guesses, slots + 1), 1))
+        return levels if sum(due) + sum(levels) - len(levels) <= MOST_ROWS else one
+
+    def _guess(
+        self, roots: Sequence[GuessTree], chains: Sequence[Rows], levels: Sequence[int]
+    ) -> tuple[NDArray[np.int64], Floats, Floats | list[None]]:
+        """(tokens [M, k], estimates [M, k], hidden [M, H] or Nones) of each sequence's levels in turn."""
+        if self._spine is None or max(levels) == 1:
+            logits, hidden = self._forward(chains, levels)
+            return *self._rank(logits, [(tree, 0) for tree in roots]), hidden
+        self._unmark(chains)
+        draws = [draw_after(tree, 0, level) for tree, deep in zip(roots, levels, strict=True) for level in range(deep)]
+        return self._spine.grow(chains, levels, draws, self._cache)
 
     def _due(self, ask: Ask) -> int:
         return len(ask.tokens) - self.behind - self._states[ask.seq_id].done
@@ -238,13 +255,17 @@ class CachedDrafter(TreeDrafter, Generic[State]):
 
     def _forward(self, batch: Sequence[Rows], sampled: Sequence[int]) -> tuple[Activation, Floats | list[None]]:
         """(logits [M, N], hidden [M, H] or Nones), the second to keep."""
-        for rows in batch:
-            for block in rows.blocks[rows.start // BLOCK_SIZE : (rows.start + len(rows.ids) - 1) // BLOCK_SIZE + 1]:
-                self._marks.pop(block, None)
+        self._unmark(batch)
         logits, hidden = self._model.forward(batch_of(batch, sampled), self._cache)[:2]
         if self.reads_hidden:
             return logits, self._ops.host(hidden).copy()  # the next pass writes where this one did
         return logits, [None] * sum(sampled)
+
+    def _unmark(self, batch: Sequence[Rows]) -> None:
+        """The blocks of these rows are written to."""
+        for rows in batch:
+            for block in rows.blocks[rows.start // BLOCK_SIZE : (rows.start + len(rows.ids) - 1) // BLOCK_SIZE + 1]:
+                self._marks.pop(block, None)
 
     def _rank(self, logits: Activation, nodes: Sequence[tuple[GuessTree, int]]) -> tuple[NDArray[np.int64], Floats]:
         return ranked(self._ops, logits, self._model.vocabulary, nodes)

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
-from paceline.kernels.backend import Ops, Pass
+from paceline.kernels.backend import Compile, Ops, Pass
 from paceline.kernels.batch import Batch
 from paceline.kernels.kv_cache import Cache
 from paceline.kernels.linear import Activation
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.kernels.rank import Vocabulary
 
-from .cached_drafter import CachedDrafter, CachedModel, CacheState
+from .cached_drafter import CachedDrafter, CacheState
+from .cached_model import CachedModel
 from .proposer import Ask, Verdict
 
 
@@ -28,24 +30,45 @@ class _State(CacheState):
     next: int = 0
 
 
+class WholeModel(Protocol):
+    @property
+    def forward(self) -> Pass: ...
+
+    @property
+    def compile(self) -> Compile: ...
+
+    def body(self, batch: Any, cache: Cache) -> tuple[Activation, ...]: ...
+
+
 class TrimmedModel:
     """A model that knows fewer tokens than the target, or more: tables are often padded, each to a size of its own.
 
-    forward: its pass. ids, target_ids: how many tokens it and the target know.
+    ids, target_ids: how many tokens it and the target know.
     """
 
     vocabulary: Vocabulary | None = None
 
-    def __init__(self, forward: Pass, ids: int, target_ids: int) -> None:
-        self._forward = forward
+    def __init__(self, model: WholeModel, ids: int, target_ids: int) -> None:
+        self._model = model
         self._ids = ids
         self._target_ids = target_ids
 
     def forward(self, batch: Batch, cache: Cache) -> tuple[Activation, ...]:
-        known = batch._replace(ids=np.minimum(batch.ids, self._ids - 1))
-        logits, *more = self._forward(known, cache)
+        logits, *more = self._model.forward(self._known(batch), cache)
         few = logits[:, : self._target_ids]
         return (np.ascontiguousarray(few) if isinstance(few, np.ndarray) else few, *more)
+
+    def body(self, batch: Any, cache: Cache) -> tuple[Activation, ...]:
+        logits, *more = self._model.body(batch, cache)
+        return (logits[:, : self._target_ids], *more)
+
+    def compile(self, forward: Callable[[Any, Cache], Any]) -> Pass:
+        run = self._model.compile(forward)
+        return lambda batch, cache: run(self._known(batch), cache)
+
+    def _known(self, batch: Batch) -> Batch:
+        """Of the ids that the host gives; what the model guesses itself it knows."""
+        return batch._replace(ids=np.minimum(batch.ids, self._ids - 1))
 
 
 class DraftModel(CachedDrafter[_State]):

@@ -79,9 +79,10 @@ class EagleModel:
         self._hidden_norm = norm(weights.hidden_norm)
         self._ffn_norm = norm(weights.ffn_norm)
         self._norm = norm(weights.norm)
-        self.forward = ops.compile(self._pass)
+        self.compile = ops.compile
+        self.forward = ops.compile(self.body)
 
-    def _pass(self, batch: Any, cache: Cache) -> tuple[Activation, Activation]:
+    def body(self, batch: Any, cache: Cache) -> tuple[Activation, Activation]:
         """(logits [M, N], hidden [M, H]); batch.ids are the tokens after those the features belong to."""
         ops = self._ops
         prepared = ops.prepare(batch.layout)

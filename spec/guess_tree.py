@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -40,6 +41,17 @@ class GuessTree:
         self.depths += [self.depths[node] + 1] * len(guesses)
         self.estimates += chances
         self.likely += [likely * estimate for estimate in chances]
+
+    def descend(self, passed: Sequence[Floats | None] | Floats, tokens: NDArray[np.int64], estimates: Floats) -> None:
+        """Look into the pending token, into the best guess below it, and so on: a level for each of passed [L].
+
+        tokens, estimates: [L, k]
+        """
+        node = 0
+        for each, guesses, chances in zip(passed, tokens, estimates, strict=True):
+            first = len(self.tokens)
+            self.look_into(node, each, guesses, chances)
+            node = first
 
     def best(self, count: int, depth: int) -> list[int]:
         """Up to `count` guesses that were not looked into yet and stand above `depth`, the likeliest first."""

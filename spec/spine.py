@@ -8,6 +8,7 @@ looking into the best guess again and again would, in one round trip.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -86,8 +87,5 @@ class Spine:
         joined = self._ops.host(self._forward(batch, None)[0])
         tokens, estimates, made = read(joined.copy(), self.levels, self._width)  # the next call writes where this did
         for i, tree in enumerate(trees):
-            node, state = 0, states[i]
-            for level in range(self.levels):
-                best, state = len(tree.tokens), self._passed(state, made[i, level])
-                tree.look_into(node, state, tokens[i, level], estimates[i, level])
-                node = best
+            passed = list(accumulate(made[i], self._passed, initial=states[i]))[1:]
+            tree.descend(passed, tokens[i], estimates[i])

@@ -140,9 +140,9 @@ def largest_first(probabilities: Floats) -> Floats:
     return np.sort(probabilities, axis=-1)[..., ::-1]
 
 
-def draw_after(tree: GuessTree, node: int) -> Draw:
-    """How the target will choose the token that follows the node."""
-    return Draw(tree.ask.seed, tree.position(node) + 1, tree.ask.temperature)
+def draw_after(tree: GuessTree, node: int, ahead: int = 0) -> Draw:
+    """How the target will choose the token that follows the node, or one that many places after it."""
+    return Draw(tree.ask.seed, tree.position(node) + 1 + ahead, tree.ask.temperature)
 
 
 def ranked(

@@ -81,7 +81,8 @@ class Decoder:
         self._layers = [self._pack(layer) for layer in weights.layers]
         self._features = features
         self._rotation = rotation(config.rope, config.head_dim, context_length, ops.constant)
-        self.forward = ops.compile(self._pass)
+        self.compile = ops.compile
+        self.forward = ops.compile(self.body)
 
     @property
     def embed_table(self) -> Packed:
@@ -112,8 +113,8 @@ class Decoder:
     def _norm_of(self, weight: Floats) -> Norm:
         return Norm(self._ops.constant(weight), self.config.rms_norm_eps)
 
-    def _pass(self, batch: Any, cache: Cache) -> tuple[Activation, ...]:
-        """batch: the fields of a `Batch` as the backend wants them."""
+    def body(self, batch: Any, cache: Cache) -> tuple[Activation, ...]:
+        """What `forward` computes. batch: the fields of a `Batch` as the backend wants them."""
         ops = self._ops
         prepared = ops.prepare(batch.layout)
         x = ops.embed(self._embed, batch.ids)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..backend import BackendError, Guessing, Ops, Options, check_formats
 from ..embed.triton_impl import embed
 from ..feed.reference import feed
+from ..fill.reference import fill
 from ..join.reference import join
 from ..kv_cache import Cache
 from ..kv_cache.triton_impl import allocate, block_bytes
@@ -86,7 +87,7 @@ def build(options: Options) -> Ops:
         sample=sample,
         rank=rank,
         settle=partial(settle, move=move_slots),
-        guessing=Guessing(rank_rows, join),
+        guessing=Guessing(rank_rows, join, fill),
         host=_host,
         sizes=SIZES if on_gpu else (),
         wait=partial(torch.cuda.synchronize, device) if on_gpu else lambda: None,

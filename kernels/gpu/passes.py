@@ -52,6 +52,7 @@ class DeviceBatch(NamedTuple):
     layout: DeviceWork | None
     features: torch.Tensor | None  # [R, W] float32
     draws: DeviceDraws | None  # of M rows
+    sources: torch.Tensor | None  # [R] int32
 
 
 class _Size(NamedTuple):
@@ -65,6 +66,7 @@ class _Size(NamedTuple):
     blocks: int
     features: int
     draws: bool
+    sources: bool
 
 
 def _named(work: Work | Limits) -> dict[str, Any]:
@@ -150,7 +152,7 @@ class Passes:
             items, blocks = _at_least(_ITEMS, len(work.items)), 2 * cache.k.shape[1]
             while blocks < len(work.tables):  # sequences that share a prefix name its blocks once each
                 blocks *= 4
-        return _Size(rows, sampled, items, blocks, width, batch.draws is not None)
+        return _Size(rows, sampled, items, blocks, width, batch.draws is not None, batch.sources is not None)
 
     def _room(self, size: _Size) -> _Captured:
         shapes: dict[str, Sequence[int]] = {}
@@ -162,6 +164,8 @@ class Passes:
             "slots": (size.rows,),
             "sampled": (size.sampled,),
         }
+        if size.sources:
+            shapes["sources"] = (size.rows,)
         if size.blocks:
             shapes |= _named(limits(size.rows, size.items, size.blocks))
         # Padding rows are computed like others, so they need a token, a position and a row that are there.
@@ -174,7 +178,8 @@ class Passes:
             words = arrays["draws"].view(torch.int64)[:, : size.sampled, 0]
             draws = DeviceDraws(words[0], words[1], words[2].view(torch.float64))
         ids, positions, slots, sampled = (arrays[name] for name in ("ids", "positions", "slots", "sampled"))
-        return _Captured(staging, DeviceBatch(ids, positions, slots, sampled, layout, features, draws))
+        sources = arrays.get("sources")
+        return _Captured(staging, DeviceBatch(ids, positions, slots, sampled, layout, features, draws, sources))
 
     def _fill(self, captured: _Captured, batch: Batch, work: Work | None) -> None:
         arrays: dict[str, Any] = {} if batch.draws is None else {"draws": _words(batch.draws)}
@@ -184,6 +189,8 @@ class Passes:
             "slots": batch.slots,
             "sampled": batch.sampled,
         }
+        if batch.sources is not None:
+            arrays["sources"] = batch.sources
         if work is not None:
             arrays |= _named(work)
         captured.staging.fill(arrays)

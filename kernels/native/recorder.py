@@ -205,5 +205,5 @@ class Replay:
 
 def arrays(batch: Batch) -> tuple[NDArray[Any] | None, ...]:
     """The batch as the native module takes it."""
-    ids, positions, slots, sampled, layout, features, _ = batch
+    ids, positions, slots, sampled, layout, features, *_ = batch
     return (ids, positions, slots, sampled, *layout, features)

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from backends import guessing_reference
 from line_model import LineModel, next_token
 from model_drafters import first_choices
 
-from paceline.kernels.backend import load
+from paceline.kernels.backend import Ops, load
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.spec.cached_drafter import CachedDrafter, CacheState
 from paceline.spec.draft_model import DraftModel
@@ -22,17 +23,24 @@ from paceline.spec.proposer import Ask, Proposal, Verdict
 Make = Callable[[], tuple[CachedDrafter[Any], LineModel]]
 
 
-def make_draft(token_ms: float = 1e9) -> tuple[CachedDrafter[Any], LineModel]:
+def make_draft(ops: Ops | None = None) -> tuple[CachedDrafter[Any], LineModel]:
     model = LineModel(0)
-    return DraftModel(model, None, load(), token_ms=lambda: token_ms), model
+    return DraftModel(model, None, ops or load(), token_ms=lambda: 1e9), model
 
 
-def make_eagle(token_ms: float = 1e9) -> tuple[CachedDrafter[Any], LineModel]:
+def make_eagle(ops: Ops | None = None) -> tuple[CachedDrafter[Any], LineModel]:
     model = LineModel(1)
-    return EagleDrafter(model, None, load(), index=0, token_ms=lambda: token_ms), model  # type: ignore[arg-type]
+    return EagleDrafter(model, None, ops or load(), index=0, token_ms=lambda: 1e9), model  # type: ignore[arg-type]
 
 
-both = pytest.mark.parametrize("make", [make_draft, make_eagle], ids=["draft", "eagle"])
+def with_spine(make: Callable[..., tuple[CachedDrafter[Any], LineModel]]) -> Make:
+    return lambda: make(guessing_reference())
+
+
+MAKES = {"draft": make_draft, "eagle": make_eagle}
+SPINED = {f"{name} with a spine": with_spine(make) for name, make in MAKES.items()}
+both = pytest.mark.parametrize("make", MAKES.values(), ids=MAKES)
+spined_too = pytest.mark.parametrize("make", [*MAKES.values(), *SPINED.values()], ids=[*MAKES, *SPINED])
 
 
 class Text:
@@ -105,7 +113,7 @@ def prompt_of(length: int, seed: int = 1) -> list[int]:
     return [pick.randrange(50) for _ in range(length)]
 
 
-@both
+@spined_too
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
 def test_first_choices_are_right_whatever_was_accepted_before(make: Make, temperature: float) -> None:
     drafter, _ = make()
@@ -128,7 +136,7 @@ def test_first_choices_are_right_whatever_was_accepted_before(make: Make, temper
     assert sum(lengths) / len(lengths) > 2
 
 
-@both
+@spined_too
 def test_a_preempted_sequence_starts_again_in_other_blocks(make: Make) -> None:
     drafter, _ = make()
     pool = list(range(100))
@@ -145,7 +153,7 @@ def test_a_preempted_sequence_starts_again_in_other_blocks(make: Make) -> None:
     assert text.right(caught_up(drafter, text)) >= 1
 
 
-@both
+@spined_too
 def test_a_shared_prefix_serves_the_next_sequence(make: Make) -> None:
     drafter, model = make()
     prompt = prompt_of(70)
@@ -242,7 +250,7 @@ def test_what_is_due_is_priced_as_an_investment(make: Make, monkeypatch: pytest.
     assert 0 < drafter.cost_ms([text.ask()]) <= 8 * clock.ROW_MS, "what an ordinary call takes"
 
 
-@both
+@spined_too
 def test_guesses_stay_inside_of_the_slots_and_the_number_asked_for(make: Make) -> None:
     drafter, _ = make()
     text = Text("s", prompt_of(30), list(range(100)))

@@ -131,7 +131,7 @@ def test_tables_padded_to_other_sizes(checkpoint: RandomCheckpoint, options: dic
     """Tokens the draft model lacks are read as others, and what the target lacks is never guessed."""
     small = RandomCheckpoint(ids, head_dim=16)
     requests = requests_for({})
-    watched = Watched(draft_model(small, options, lambda model: TrimmedModel(model.forward, ids, VOCAB)))
+    watched = Watched(draft_model(small, options, lambda model: TrimmedModel(model, ids, VOCAB)))
     replies = run(tiny_engine(checkpoint, [watched], **options), requests)
     assert watched.chains
     assert all(token < min(ids, VOCAB) for _, _, chain in watched.chains for token in chain)
@@ -148,3 +148,22 @@ def test_no_pass_is_made_that_does_not_pay(checkpoint: RandomCheckpoint) -> None
         lengths.append(max(len(chain) for _, _, chain in watched.chains))
     assert lengths[0] == 1
     assert lengths[1] >= 3
+
+
+@pytest.mark.parametrize("sampling", ["greedy", "seeded"])
+@pytest.mark.parametrize("ids", [VOCAB, VOCAB - 20, VOCAB + 20])
+def test_its_first_pass_goes_on_from_its_own_guesses(checkpoint: RandomCheckpoint, sampling: str, ids: int) -> None:
+    """What it guesses is what a pass per level guesses; and right where it is the target itself."""
+    small = RandomCheckpoint(ids, head_dim=16)
+    requests = requests_for(SAMPLINGS[sampling])
+    guesses: list[dict[tuple[int, ...], tuple[int, ...]]] = []
+    for spine in (False, True):
+        watched = Watched(draft_model(small, {}, lambda model: TrimmedModel(model, ids, VOCAB), spine=spine))
+        replies = run(tiny_engine(checkpoint, [watched]), requests, together=True)
+        guesses.append({text: chain for text, _, chain in watched.chains})
+    right, count = accepted(requests, watched, replies)
+    assert right == count or ids != VOCAB
+    both = guesses[0].keys() & guesses[1].keys()
+    assert len(both) > 15
+    for text in both:
+        assert all(one == other for one, other in zip(guesses[0][text], guesses[1][text], strict=False))

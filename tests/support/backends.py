@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from paceline.kernels.backend import BackendError, Guessing, Ops, Options, load
+from paceline.kernels.fill.reference import fill
 from paceline.kernels.join.reference import join
 from paceline.kernels.rank.reference import rank_rows
 
@@ -28,4 +29,4 @@ def guessing_reference() -> Ops:
         tokens, probabilities = rank_rows(logits.float().numpy(), *rest)
         return torch.from_numpy(tokens), torch.from_numpy(probabilities)
 
-    return replace(ops_or_skip("reference"), guessing=Guessing(rank, join))
+    return replace(ops_or_skip("reference"), guessing=Guessing(rank, join, fill))

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from paceline.kernels.backend import load
 from paceline.kernels.batch import Batch
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.kernels.sample.reference import gumbel
@@ -38,28 +39,36 @@ class LineModel:
 
     def __init__(self, behind: int) -> None:
         self._behind = behind
+        self.compile = load().compile
         self._slots: dict[int, tuple[int, int]] = {}
         self.rows = 0
 
     def forward(self, batch: Batch, cache: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        results = self.body(batch, cache)
+        if self._behind:
+            assert batch.features is not None
+            assert batch.features[:, 0].tolist() == batch.positions.tolist()
+        return results
+
+    def body(self, batch: Any, cache: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        """Rows may wait for their tokens and features: what follows a wrong feature is arbitrary."""
         self.rows += len(batch.ids)
         layout = batch.layout
+        positions, sampled = np.asarray(batch.positions), np.asarray(batch.sampled)
         lines: list[tuple[int, ...]] = []
         for s, context in enumerate(layout.context_lens.tolist()):
             begin, end = layout.row_starts[s : s + 2].tolist()
-            table, origin = layout.block_tables[s], int(batch.positions[begin]) - context
+            table, origin = layout.block_tables[s], int(positions[begin]) - context
             slots = [int(table[i // BLOCK_SIZE]) * BLOCK_SIZE + i % BLOCK_SIZE for i in range(context + end - begin)]
             assert batch.slots[begin:end].tolist() == slots[context:]
             for row in range(begin, end):
-                self._slots[slots[context + row - begin]] = int(batch.positions[row]), int(batch.ids[row])
+                self._slots[slots[context + row - begin]] = int(positions[row]), int(batch.ids[row])
             for row in range(begin, end):
                 word = int(layout.ancestors[row]) & (1 << 64) - 1
                 own = [i for i in range(row - begin + 1) if layout.causal[s] or word >> i & 1]
                 entries = [self._slots[slots[i]] for i in (*range(context), *(context + i for i in own))]
-                assert [position for position, _ in entries] == list(range(origin, int(batch.positions[row]) + 1))
-                lines.append(tuple(token for _, token in entries))
-        if self._behind:
-            assert batch.features is not None
-            assert batch.features[:, 0].tolist() == batch.positions.tolist()
-        logits = torch.from_numpy(np.stack([logits_after(lines[row]) for row in batch.sampled]))
-        return logits, torch.from_numpy((batch.positions[batch.sampled] + 1)[:, None].astype(np.float32))
+                assert [position for position, _ in entries] == list(range(origin, int(positions[row]) + 1))
+                fed = not self._behind or batch.features[row, 0] == positions[row]
+                lines.append(tuple(token for _, token in entries) if fed else ())
+        logits = torch.from_numpy(np.stack([logits_after(lines[row]) for row in sampled]))
+        return logits, torch.from_numpy((positions[sampled] + 1)[:, None].astype(np.float32))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from backends import guessing_reference
 from fakes import RandomCheckpoint
 
 from paceline.engine.model.decoder import Decoder, cache_shape
@@ -26,6 +27,7 @@ class CountedModel:
     def __init__(self, model: CachedModel) -> None:
         self._model = model
         self.rows = 0
+        self.body, self.compile = model.body, model.compile
 
     def forward(self, batch: Batch, cache: Cache) -> tuple[Any, ...]:
         self.rows += len(batch.ids)
@@ -36,7 +38,7 @@ class _Whole:
     vocabulary = None
 
     def __init__(self, decoder: Decoder) -> None:
-        self.forward = decoder.forward
+        self.forward, self.body, self.compile = decoder.forward, decoder.body, decoder.compile
 
 
 def draft_model(
@@ -44,8 +46,11 @@ def draft_model(
     options: dict[str, Any],
     wrap: Callable[[CachedModel], CachedModel] = lambda model: model,
     token_ms: float = 1e9,
+    spine: bool = False,
 ) -> DraftModel:
-    """options: those of `tiny_engine` that its backend takes. token_ms: so much that every pass pays, unless given."""
+    """options: those of `tiny_engine` that its backend takes. token_ms: so much that every pass pays, unless given.
+    spine: the reference's passes go on from their own guesses.
+    """
     ops = load(
         options.get("backend", "reference"),
         Options(
@@ -54,6 +59,8 @@ def draft_model(
             kv=options.get("kv_format", "auto"),
         ),
     )
+    if spine:
+        ops = guessing_reference()
     decoder = Decoder(checkpoint.config, checkpoint.load(), ops, context_length=checkpoint.config.context_length)
     ops.finish()
     cache = ops.allocate(cache_shape(checkpoint.config), BLOCKS)
