@@ -63,6 +63,7 @@ class _Size(NamedTuple):
     rows: int
     sampled: int
     items: int
+    blocks: int
     features: int
     draws: bool
     sources: bool
@@ -122,12 +123,12 @@ class Passes:
             if batch.features is not None and len(batch.features) != rows:
                 raise ValueError("features must have one row per id")
             work = None if cache is None else plan(batch.layout, programs=self._share(cache))
-            size = self._size(batch, work)
+            size = self._size(batch, work, cache)
             key = id(cache), size
             if key in known:
                 captured = known[key][1]
             else:
-                captured = self._room(size, batch, work, cache)
+                captured = self._room(size)
                 if rows <= SIZES[-1]:
                     known[key] = cache, captured
             self._fill(captured, batch, work)
@@ -139,17 +140,21 @@ class Passes:
     def _share(self, cache: PagedCache) -> int:
         return max(self._programs // cache.k.shape[2], 1)
 
-    def _size(self, batch: Batch, work: Work | None) -> _Size:
+    def _size(self, batch: Batch, work: Work | None, cache: Cache) -> _Size:
         rows = _at_least(SIZES, len(batch.ids))
         sampled = rows
         if len(batch.sampled) != len(batch.ids):
             sampled = _at_least(_SAMPLED, len(batch.sampled))
             sampled += sampled == rows
         width = 0 if batch.features is None else batch.features.shape[1]
-        items = 0 if work is None else _at_least(_ITEMS, len(work.items))
-        return _Size(rows, sampled, items, width, batch.draws is not None, batch.sources is not None)
+        items = blocks = 0
+        if work is not None:
+            items, blocks = _at_least(_ITEMS, len(work.items)), 2 * cache.k.shape[1]
+            while blocks < len(work.tables):  # sequences that share a prefix name its blocks once each
+                blocks *= 4
+        return _Size(rows, sampled, items, blocks, width, batch.draws is not None, batch.sources is not None)
 
-    def _room(self, size: _Size, batch: Batch, work: Work | None, cache: Cache) -> _Captured:
+    def _room(self, size: _Size) -> _Captured:
         shapes: dict[str, Sequence[int]] = {}
         if size.draws:  # first, where 64-bit words may stand, and of an even number: kernels like 16 bytes
             shapes["draws"] = (len(DeviceDraws._fields), size.sampled + size.sampled % 2, 2)
@@ -161,29 +166,20 @@ class Passes:
         }
         if size.sources:
             shapes["sources"] = (size.rows,)
-        if work is not None:
-            # Sequences that share a prefix name its blocks once each.
-            blocks = max(2 * cache.k.shape[1], batch.layout.block_tables.size)
-            shapes |= _named(limits(size.rows, size.items, blocks))
+        if size.blocks:
+            shapes |= _named(limits(size.rows, size.items, size.blocks))
         # Padding rows are computed like others, so they need a token, a position and a row that are there.
         staging = Staging(shapes, self._device, {"draws": 0, "ids": 0, "positions": 0, "sampled": 0})
         arrays = staging.on_device()
-        layout = None if work is None else DeviceWork(*(arrays[_WORK + name] for name in DeviceWork._fields))
+        layout = DeviceWork(*(arrays[_WORK + name] for name in DeviceWork._fields)) if size.blocks else None
         features = torch.zeros(size.rows, size.features, device=self._device) if size.features else None
         draws = None
         if size.draws:
             words = arrays["draws"].view(torch.int64)[:, : size.sampled, 0]
             draws = DeviceDraws(words[0], words[1], words[2].view(torch.float64))
-        return _Captured(
-            staging,
-            DeviceBatch(
-                *(arrays["ids"], arrays["positions"], arrays["slots"], arrays["sampled"]),
-                layout,
-                features,
-                draws,
-                arrays.get("sources"),
-            ),
-        )
+        ids, positions, slots, sampled = (arrays[name] for name in ("ids", "positions", "slots", "sampled"))
+        sources = arrays.get("sources")
+        return _Captured(staging, DeviceBatch(ids, positions, slots, sampled, layout, features, draws, sources))
 
     def _fill(self, captured: _Captured, batch: Batch, work: Work | None) -> None:
         arrays: dict[str, Any] = {} if batch.draws is None else {"draws": _words(batch.draws)}
@@ -233,7 +229,7 @@ def cuda_capture(device: torch.device) -> Capture:
 
     def capture(launch: Callable[[], Results]) -> tuple[Replay, Results]:
         # Not by `torch.cuda.graph`, which collects garbage and empties the allocator before each of many captures.
-        graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream(device)
+        graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         torch.cuda.synchronize(device)
         with torch.cuda.stream(stream):
             # Other threads may use the device meanwhile.

@@ -99,6 +99,22 @@ def test_a_pass_sees_its_batch_whatever_size_it_is_padded_to(rng: torch.Generato
         assert recorder.replays == 2 * len(batches), "every pass is a replay, the first of a size, too"
 
 
+def test_sequences_may_share_more_blocks_than_there_are() -> None:
+    """One prefix, named by each of them."""
+    recorder, place = Recorder(), cache()
+    run = Passes(Machine(CPU, 4, recorder)).compile(seen)
+    for streams in (1, 2, 8, 2):
+        jobs = [chain(16 * BLOCKS - 8, 1)] * streams
+        batch = Batch(
+            ids=np.arange(streams),
+            positions=np.array([jobs[0].context] * streams),
+            slots=np.array([jobs[0].context] * streams),
+            sampled=np.arange(streams),
+            layout=layout_of(jobs, [list(range(BLOCKS))] * streams),
+        )
+        check(run(batch, place), batch)
+
+
 def test_padding_rows_can_be_computed_and_store_nothing(rng: torch.Generator) -> None:
     def raw(batch: DeviceBatch, cache: PagedCache) -> Results:
         padding = batch.slots < 0
