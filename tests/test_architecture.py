@@ -46,6 +46,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "server/train_command.py": "as a user calls it, in tests/server/test_train.py",
     "server/train_eval.py": "as a user calls it, in tests/server/test_train.py",
     "server/train_text.py": "with a model's template, in tests/server/test_train.py",
+    "spec/cached_model.py": "a protocol, kept by the models of tests/spec/test_cached_drafter.py",
     "spec/training/batches.py": "in whole runs, in tests/spec/training/test_run.py",
     "spec/training/eagle_student.py": "beside the layer and the drafter's pass, in tests/spec/training/test_eagle.py",
     "spec/training/export.py": "written and read again, in tests/spec/training/test_run.py",

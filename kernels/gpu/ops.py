@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..backend import BackendError, Guessing, Ops, Options, check_formats
 from ..embed.triton_impl import embed
 from ..feed.reference import feed
-from ..fill.reference import fill
+from ..fill.triton_impl import fill
 from ..join.reference import join
 from ..kv_cache import Cache
 from ..kv_cache.triton_impl import allocate, block_bytes
