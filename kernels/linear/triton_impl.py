@@ -165,7 +165,7 @@ def _launch(outputs: int, bits: int, group: int, gate: bool, silu: bool, process
     """
     block = next((size for size in _WIDE[bits, gate] if outputs / size >= 0.9 * processors), 16)
     # Where programs are narrow there is about one to a processor: more warps hide how long unpacking nibbles takes.
-    many = bits == 4 and block <= (16 if gate else 32)
+    many = bits == 4 and block <= 32
     warps = 8 if many else 4
     constants = {"BITS": bits, "GROUP": group, "GATE": gate, "SILU": silu, "BLOCK_M": _ROWS, "BLOCK_N": block}
     return _Launch(constants | {"SLICES": warps}, warps, 4 if bits and not many else 3)
