@@ -18,7 +18,7 @@ import triton.language as tl
 from ..gpu.variant import Variant
 from ..kv_cache.triton_impl import LIMITS, POINTERS, PagedCache
 from ..paging import BLOCK_SIZE
-from .work import GROUP, TILE, UNIT, Work, partials
+from .work import GROUP, TILE, UNIT, Work
 
 HEADS = 8  # query heads of a key head one program computes, at most
 # The second kernel: rows' heads per program, a warp each, and the partial states each has in flight. An interpreted
@@ -33,6 +33,7 @@ class DeviceWork(NamedTuple):
     spans: torch.Tensor
     positions: torch.Tensor
     span_of: torch.Tensor
+    tails: torch.Tensor
     nodes: torch.Tensor
     paths: torch.Tensor
     tables: torch.Tensor
@@ -60,28 +61,6 @@ def _fold(m, z, acc, part_m, part_z, part_acc, SCALE: tl.constexpr):
     return largest, z, acc
 
 
-@triton.jit
-def _lanes(
-    item,
-    nodes,
-    head,
-    Q_HEADS: tl.constexpr,
-    KV_HEADS: tl.constexpr,
-    SPLITS: tl.constexpr,
-    HEADS: tl.constexpr,
-    TILE: tl.constexpr,
-):
-    """Row, query head, and whether there is anything to do, for each lane of an item: nodes times heads."""
-    begin, count, path = tl.load(item), tl.load(item + 1), tl.load(item + 4)
-    lane = tl.arange(0, TILE * HEADS)
-    node = lane // HEADS
-    row = tl.load(nodes + begin + node, mask=node < tl.where(path >= 0, count, 0), other=0)
-    row = tl.where(path >= 0, row, begin + node)
-    shared = head % SPLITS * HEADS + lane % HEADS  # which of the query heads of its key head
-    query_head = head // SPLITS * (Q_HEADS // KV_HEADS) + shared
-    return row, query_head, (node < count) & (shared < Q_HEADS // KV_HEADS)
-
-
 @triton.jit(do_not_specialize_on_alignment=["items", "positions", "nodes", "paths", "tables"])
 def _attend(
     q,  # [R, Hq, D], strides row_stride, head_stride, 1
@@ -94,9 +73,9 @@ def _attend(
     nodes,
     paths,
     tables,
-    maxima,  # [P, Hq]
-    sums,  # [P, Hq]
-    parts,  # [P, Hq, D]
+    maxima,  # [I, Hkv * SPLITS, TILE * HEADS]
+    sums,
+    parts,  # [I, Hkv * SPLITS, TILE * HEADS, D]
     row_stride,
     head_stride,
     SCALE: tl.constexpr,
@@ -117,17 +96,25 @@ def _attend(
     item = items + program // (KV_HEADS * SPLITS) * 8
     head = program % (KV_HEADS * SPLITS)
     key_head = head // SPLITS
-    if tl.load(item + 1) <= 0:
+    count = tl.load(item + 1)
+    if count <= 0:
         return
+    begin = tl.load(item)
     table = tables + tl.load(item + 2)
     context = tl.load(item + 3)
     path = tl.load(item + 4)
     first = tl.load(item + 5)
     stop = first + tl.load(item + 6)
 
-    row, query_head, live = _lanes(item, nodes, head, Q_HEADS, KV_HEADS, SPLITS, HEADS, TILE)
+    lane = tl.arange(0, TILE * HEADS)
+    node = lane // HEADS
+    shared = head % SPLITS * HEADS + lane % HEADS  # which of the query heads of this key head
+    live = (node < count) & (shared < Q_HEADS // KV_HEADS)
+    row = tl.load(nodes + begin + node, mask=node < tl.where(path >= 0, count, 0), other=0)
+    row = tl.where(path >= 0, row, begin + node)
     position = tl.load(positions + row, mask=live, other=-1)
     last = tl.max(position, 0)
+    query_head = key_head * (Q_HEADS // KV_HEADS) + shared
     depth = tl.arange(0, BLOCK_D)
     inside = depth < D
     queries = tl.load(  # zeros in surplus lanes
@@ -148,13 +135,13 @@ def _attend(
             block = tl.where(found < 0, slot >> SHIFT, found)
             within = tl.where(found < 0, slot, tl.arange(0, UNIT)) & (BLOCK - 1)
             key = (block * KV_HEADS + key_head) * BLOCK + within  # of a layer's some millions
-            where = key.to(tl.int64)[:, None] * D + depth[None, :]
+            page = key.to(tl.int64)[:, None] * D + depth[None, :]
             if BLOCK_D == D:
-                keys = tl.load(k + where)
-                values = tl.load(v + where)
+                keys = tl.load(k + page)
+                values = tl.load(v + page)
             else:
-                keys = tl.load(k + where, mask=inside[None, :], other=0.0)
-                values = tl.load(v + where, mask=inside[None, :], other=0.0)
+                keys = tl.load(k + page, mask=inside[None, :], other=0.0)
+                values = tl.load(v + page, mask=inside[None, :], other=0.0)
 
             scores = tl.dot(queries, tl.trans(keys.to(queries.dtype)), input_precision="ieee")
             if k_scale is not None:
@@ -170,11 +157,11 @@ def _attend(
                 weights = weights * tl.load(v_scale + key)[None, :]
             unit_acc = tl.dot(weights.to(queries.dtype), values.to(queries.dtype), input_precision="ieee")
             m, z, acc = _fold(m, z, acc, unit_m, unit_z, unit_acc, SCALE)
-        # Worked out again rather than kept in registers during the loop
-        row, query_head, live = _lanes(item, nodes, head, Q_HEADS, KV_HEADS, SPLITS, HEADS, TILE)
-        state = (tl.load(item + 7) + row).to(tl.int64) * Q_HEADS + query_head
-        where = state[:, None] * D + depth[None, :]
+        # Read again and worked out here: before the loop, registers would hold it throughout.
+        live = (node < tl.load(item + 1)) & (shared < Q_HEADS // KV_HEADS)
         kept = live[:, None] & inside[None, :]
+        state = (tl.load(item + 7).to(tl.int64) * (KV_HEADS * SPLITS) + head) * (TILE * HEADS) + lane
+        where = state[:, None] * D + depth[None, :]
         if start > first:  # the total of the groups before lies where this program left it: registers hold one group
             total_m = tl.load(maxima + state, mask=live, other=float("-inf"))
             total_z = tl.load(sums + state, mask=live, other=0.0)
@@ -185,11 +172,12 @@ def _attend(
         tl.store(parts + where, acc, mask=kept)
 
 
-@triton.jit(do_not_specialize=["rows"], do_not_specialize_on_alignment=["spans", "positions", "span_of"])
+@triton.jit(do_not_specialize=["rows"], do_not_specialize_on_alignment=["spans", "positions", "span_of", "tails"])
 def _combine(
     spans,
     positions,
     span_of,
+    tails,
     maxima,
     sums,
     parts,
@@ -198,6 +186,10 @@ def _combine(
     SCALE: tl.constexpr,
     D: tl.constexpr,
     Q_HEADS: tl.constexpr,
+    KV_HEADS: tl.constexpr,
+    SPLITS: tl.constexpr,
+    HEADS: tl.constexpr,
+    TILE: tl.constexpr,
     UNIT: tl.constexpr,
     GROUP: tl.constexpr,
     LANES: tl.constexpr,
@@ -210,15 +202,17 @@ def _combine(
     depth = tl.arange(0, BLOCK_D)
     position = tl.load(positions + row, mask=row < rows, other=-1)
     seen = tl.where(position < 0, 0, position // UNIT + 1)  # units
-    span = spans + tl.load(span_of + row, mask=seen > 0, other=0) * 6
-    first = tl.load(span) + row
-    stride = tl.load(span + 1)
+    span = spans + tl.load(span_of + row, mask=seen > 0, other=0) * 4
+    first = tl.load(span)
+    node = row - tl.load(span + 1)
     step = tl.maximum(tl.load(span + 2), 1)  # padding reads -1
     shared = tl.minimum(tl.load(span + 3), seen)
-    tails = tl.load(span + 4) + row
-    tail_stride = tl.load(span + 5)
+    tail_place = tl.load(tails + row, mask=seen > 0, other=0)
     before = tl.where(seen > 0, (shared + step - 1) // step, 0)
     count = tl.where(seen > 0, before + seen - shared, 0)
+    head = lane % Q_HEADS
+    among = head % (Q_HEADS // KV_HEADS)  # those of its key head
+    part = head // (Q_HEADS // KV_HEADS) * SPLITS + among // HEADS  # of an item's states
 
     total_m = tl.full([LANES], float("-inf"), tl.float32)
     total_z = tl.zeros([LANES], tl.float32)
@@ -230,8 +224,9 @@ def _combine(
             more = at < count
             tail = at - before
             unit = tl.where(tail >= 0, shared + tail, at * step)
-            index = tl.where(tail >= 0, tails + tail * tail_stride, first + at * stride)
-            state = index.to(tl.int64) * Q_HEADS + lane % Q_HEADS
+            item = tl.where(tail >= 0, tail_place // TILE + tail, first + at)
+            place = tl.where(tail >= 0, tail_place % TILE, node) * HEADS + among % HEADS
+            state = (item.to(tl.int64) * (KV_HEADS * SPLITS) + part) * (TILE * HEADS) + place
             m = tl.load(maxima + state, mask=more, other=float("-inf"))
             z = tl.load(sums + state, mask=more, other=0.0)
             where = state[:, None] * D + depth[None, :]
@@ -269,17 +264,23 @@ class _Model:
     stored: torch.dtype  # the cache's
     amd: bool
 
+    @property
+    def splits(self) -> int:
+        """Programs the query heads of a key head are spread over."""
+        return -(-self.q_heads // self.kv_heads // HEADS)
+
+    @property
+    def lanes(self) -> int:
+        return TILE * triton.next_power_of_2(-(-self.q_heads // self.kv_heads // self.splits))
+
     def attend(self) -> tuple[dict[str, Any], dict[str, int]]:
         """Constants and options of `_attend`."""
-        shared = self.q_heads // self.kv_heads
-        splits = -(-shared // HEADS)
-        heads = triton.next_power_of_2(-(-shared // splits))
-        constants = dict(
-            **self._shared(), KV_HEADS=self.kv_heads, SPLITS=splits, HEADS=heads, TILE=TILE, BLOCK=BLOCK_SIZE, SHIFT=4
-        )
-        unit = 2 * UNIT * constants["BLOCK_D"] * self.stored.itemsize
-        ahead = min(4, max(1, 65536 // unit))
-        return constants, {"num_warps": 8 if heads * TILE > 64 else 4, "num_stages": 2 if self.amd else 2 * ahead + 1}
+        constants = dict(**self._shared(), BLOCK=BLOCK_SIZE, SHIFT=BLOCK_SIZE.bit_length() - 1)
+        # Units on their way while one is in use: enough bytes to hide the memory's latency where two programs share a
+        # processor, and no more than its shared memory has room for. Each takes two stages, for its slots come first.
+        # AMD's 64 KiB hold one unit.
+        ahead = min(4, max(1, 65536 // (2 * UNIT * constants["BLOCK_D"] * self.stored.itemsize)))
+        return constants, {"num_warps": 8 if self.lanes > 64 else 4, "num_stages": 2 if self.amd else 2 * ahead + 1}
 
     def combine(self) -> tuple[dict[str, Any], dict[str, int]]:
         return dict(**self._shared(), LANES=LANES, CHUNK=CHUNK), {"num_warps": LANES, "num_stages": 1}
@@ -288,10 +289,14 @@ class _Model:
         return {
             "SCALE": self.head_dim**-0.5 * log2(e),
             "D": self.head_dim,
+            "BLOCK_D": triton.next_power_of_2(self.head_dim),
             "Q_HEADS": self.q_heads,
+            "KV_HEADS": self.kv_heads,
+            "SPLITS": self.splits,
+            "HEADS": self.lanes // TILE,
+            "TILE": TILE,
             "UNIT": UNIT,
             "GROUP": GROUP,
-            "BLOCK_D": triton.next_power_of_2(self.head_dim),
         }
 
 
@@ -305,12 +310,11 @@ def tree_attention(q: torch.Tensor, cache: PagedCache, layer: int, work: DeviceW
     scales = (None, None) if cache.k_scale is None else (cache.k_scale[layer], cache.v_scale[layer])
     kv_heads = k.shape[1]
     model = _Model(q_heads, kv_heads, head_dim, k.dtype, torch.version.hip is not None)
-    items = len(work.items)
-    states = (partials(rows, items), q_heads)
-    maxima, sums = (torch.empty(states, dtype=torch.float32, device=q.device) for _ in range(2))
-    parts = torch.empty(*states, head_dim, dtype=torch.float32, device=q.device)
+    programs = len(work.items) * kv_heads * model.splits
+    maxima, sums = (torch.empty(programs, model.lanes, dtype=torch.float32, device=q.device) for _ in range(2))
+    parts = torch.empty(programs, model.lanes, head_dim, dtype=torch.float32, device=q.device)
     constants, options = model.attend()
-    _attend[(items * kv_heads * constants["SPLITS"],)](
+    _attend[(programs,)](
         q,
         k,
         v,
@@ -330,9 +334,8 @@ def tree_attention(q: torch.Tensor, cache: PagedCache, layer: int, work: DeviceW
     )
     out = torch.empty(rows, q_heads * head_dim, dtype=q.dtype, device=q.device)
     constants, options = model.combine()
-    _combine[(triton.cdiv(rows * q_heads, LANES),)](
-        work.spans, work.positions, work.span_of, maxima, sums, parts, out, rows, **constants, **options
-    )
+    places = (work.spans, work.positions, work.span_of, work.tails)
+    _combine[(triton.cdiv(rows * q_heads, LANES),)](*places, maxima, sums, parts, out, rows, **constants, **options)
     return out
 
 

@@ -39,17 +39,18 @@ _PATH_NODES = 17
 class Work(NamedTuple):
     """I items, R rows; all arrays are int32. Buffers larger than the arrays are padded with -1.
 
-    A partial state belongs to one row; it is kept at an index that is an offset plus the row.
+    An item leaves one partial state for each of its nodes, at the item's own place.
     """
 
     # [I, 8]: first row, or where `nodes` begins for a path; nodes; where `tables` begins; position from which on slots
-    # come from `paths`; where `paths` begins, -1 if nowhere; first unit; units; offset of the partial states
+    # come from `paths`; where `paths` begins, -1 if nowhere; first unit; units; the item
     items: NDArray[np.int32]
-    # [S, 6], rows side by side that share items: offset of their partial states; rows; units per partial state; units
-    # all of them see, or `NEVER` if the row's position decides; offset of the tails' states; rows of their sequence
+    # [S <= R, 4], rows side by side that share items: the first item; the first row; units per item; units all of them
+    # see, or `NEVER` if each row's position decides
     spans: NDArray[np.int32]
     positions: NDArray[np.int32]  # [R]
     span_of: NDArray[np.int32]  # [R]
+    tails: NDArray[np.int32]  # [R], where the units follow that a span does not share: item * TILE + node in it, or -1
     nodes: NDArray[np.int32]  # [N <= R], rows that paths compute
     paths: NDArray[np.int32]  # [L <= 17 R], -1 - slot of each path's nodes by depth
     tables: NDArray[np.int32]  # [B], blocks of every sequence in order
@@ -62,6 +63,7 @@ class Limits(NamedTuple):
     spans: tuple[int, int]
     positions: tuple[int]
     span_of: tuple[int]
+    tails: tuple[int]
     nodes: tuple[int]
     paths: tuple[int]
     tables: tuple[int]
@@ -69,13 +71,7 @@ class Limits(NamedTuple):
 
 def limits(rows: int, items: int, blocks: int) -> Limits:
     """Shapes that hold any work of at most so many rows, items and blocks (of all sequences together)."""
-    return Limits((items, 8), (rows, 6), (rows,), (rows,), (rows,), (_PATH_NODES * rows,), (blocks,))
-
-
-def partials(rows: int, items: int) -> int:
-    """Partial states that so many rows and items keep at most."""
-    # An item leaves one state for each of its nodes; the tails of a tree, of two units at most, take two for every row.
-    return items * min(TILE, rows) + rows
+    return Limits((items, 8), (rows, 4), (rows,), (rows,), (rows,), (rows,), (_PATH_NODES * rows,), (blocks,))
 
 
 def plan(layout: Layout, *, programs: int) -> Work:
@@ -115,12 +111,12 @@ class _Plan:
     def __init__(self, step: int) -> None:
         self.step = step  # units of an item of committed keys
         self.table = 0  # where the sequence's blocks begin
-        self.states = 0  # partial states so far
-        self.long: list[int] = []  # items, those of more than a unit apart: they start first
-        self.short: list[int] = []
+        self.items: list[int] = []  # of committed keys
+        self.tail_items: list[int] = []
         self.spans: list[int] = []
         self.positions: list[int] = []
         self.span_of: list[int] = []
+        self.tails: list[int] = []  # as in `Work`, counted from the first tail
         self.nodes: list[int] = []
         self.paths: list[int] = []
 
@@ -129,30 +125,23 @@ class _Plan:
         for first in range(0, rows, TILE):
             count = min(TILE, rows - first)
             units = (context + first + count - 1) // UNIT + 1
-            step = -(-units // GROUP) * GROUP if whole else self.step
-            self._span(start + first, count, units, step, NEVER, 0, 0)
+            self._span(start + first, count, units, -(-units // GROUP) * GROUP if whole else self.step, NEVER)
         self.positions += range(context, context + rows)
+        self.tails += [-1] * rows
 
     def tree(self, start: int, words: list[int], context: int, table: list[int]) -> None:
         rows, units = len(words), context // UNIT
-        tails = self.states - start
-        deepest = context + max(word.bit_count() if word >= 0 else (word & _WORD).bit_count() for word in words) - 1
-        self.states += rows * (deepest // UNIT - units + 1)
         for first in range(0, rows, TILE):
-            self._span(start + first, min(TILE, rows - first), units, self.step, units, tails, rows)
-        self._tails(start, words, context, slots_of(table, context, rows), tails)
+            self._span(start + first, min(TILE, rows - first), units, self.step, units)
+        self._tails(start, words, context, slots_of(table, context, rows))
 
-    def _span(self, row: int, rows: int, units: int, step: int, shared: int, tails: int, stride: int) -> None:
-        offset = self.states - row
-        self.span_of += [len(self.spans) // 6] * rows
-        self.spans += (offset, rows, step, shared, tails, stride)
-        items = self.long if step > 1 else self.short
+    def _span(self, row: int, rows: int, units: int, step: int, shared: int) -> None:
+        self.span_of += [len(self.spans) // 4] * rows
+        self.spans += (len(self.items) // 8, row, step, shared)
         for first in range(0, units, step):
-            items += (row, rows, self.table, NEVER, -1, first, min(step, units - first), offset)
-            offset += rows
-        self.states = offset + row
+            self.items += (row, rows, self.table, NEVER, -1, first, min(step, units - first), -1)
 
-    def _tails(self, start: int, words: list[int], context: int, slots: list[int], offset: int) -> None:
+    def _tails(self, start: int, words: list[int], context: int, slots: list[int]) -> None:
         rows, inner = len(words), 0
         lines: list[list[int]] = []  # of each node, what `paths` holds of its ancestors and itself
         parents: list[int] = []
@@ -164,29 +153,46 @@ class _Plan:
             lines.append([*lines[parent], -1 - slots[node]] if above else [-1 - slots[node]])
         depths = [len(line) - 1 for line in lines]
         self.positions += [context + depth for depth in depths]
-        taken = [False] * rows
-        shared = context // UNIT
+        tails = [-1] * rows
         for leaf in range(rows):
             if inner >> leaf & 1:
                 continue
             node, owned = leaf, []  # the deepest first
-            while node >= 0 and not taken[node]:
-                taken[node] = True
+            while node >= 0 and tails[node] < 0:
+                tails[node] = 0
                 owned.append(node)
                 node = parents[node]
-            path, at = len(self.paths), len(self.nodes)
+            path = len(self.paths)
             self.paths += lines[leaf]
-            self.nodes += [start + node for node in owned]
             for first in range(0, len(owned), TILE):
-                count = min(TILE, len(owned) - first)
-                units = (context + depths[owned[first]]) // UNIT + 1
-                for unit in range(shared, units):
-                    base = offset + (unit - shared) * rows
-                    self.short += (at + first, count, self.table, context, path, unit, 1, base)
+                tile = owned[first : first + TILE]
+                place = len(self.tail_items) // 8 * TILE
+                for lane, node in enumerate(tile):
+                    tails[node] = place + lane
+                at = len(self.nodes)
+                self.nodes += [start + node for node in tile]
+                for unit in range(context // UNIT, (context + depths[tile[0]]) // UNIT + 1):
+                    self.tail_items += (at, len(tile), self.table, context, path, unit, 1, -1)
+        self.tails += tails
 
     def work(self, tables: NDArray[np.int32]) -> Work:
-        items = self.long + self.short
-        lists = (items, self.spans, self.positions, self.span_of, self.nodes, self.paths)
+        """Items of committed keys first: those are the long ones."""
+        shift = len(self.items) // 8 * TILE
+        lists = (
+            self.items + self.tail_items,
+            self.spans,
+            self.positions,
+            self.span_of,
+            [shift + tail if tail >= 0 else -1 for tail in self.tails],
+            self.nodes,
+            self.paths,
+        )
         numbers = np.array([number for part in lists for number in part], np.int32)
-        items_, spans, *others = np.split(numbers, np.cumsum([len(part) for part in lists[:-1]]))
-        return Work(items_.reshape(-1, 8), spans.reshape(-1, 6), *others, tables)
+        arrays, begin = [], 0
+        for part in lists:
+            arrays.append(numbers[begin : begin + len(part)])
+            begin += len(part)
+        items, spans, *others = arrays
+        items = items.reshape(-1, 8)
+        items[:, 7] = np.arange(len(items))
+        return Work(items, spans.reshape(-1, 4), *others, tables)

@@ -13,7 +13,7 @@ from paceline.kernels.kv_cache.triton_impl import PagedCache
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.kernels.tree_attention import Layout
 from paceline.kernels.tree_attention.triton_impl import DeviceWork, to_device, tree_attention, variants
-from paceline.kernels.tree_attention.work import GROUP, TILE, UNIT, limits, partials, plan
+from paceline.kernels.tree_attention.work import GROUP, TILE, UNIT, limits, plan
 
 TOLERANCE = {torch.float32: 2e-5, torch.float16: 2e-3}
 REACH = UNIT * GROUP  # positions of a group
@@ -183,23 +183,24 @@ def test_padding_of_a_bucket_changes_nothing_and_yields_zeros(rng: torch.Generat
     assert torch.equal(got[8:], torch.zeros(8, 64))
 
 
-def test_partial_states_lie_apart_and_fit(rng: torch.Generator) -> None:
+def test_plan_fits_its_limits_and_computes_every_unit_of_every_row_once(rng: torch.Generator) -> None:
     cases = [jobs_of(case, rng) for case in CASES]
     for jobs in [*cases, [branching(1000 + i, 16, rng) for i in range(8)], [chain(5000, 1)], [chain(700, 200)]]:
         layout = layout_of(jobs, [list(range(-(-(job.context + job.rows) // BLOCK_SIZE))) for job in jobs])
         for programs in (1, 30, 1000):
             work = plan(layout, programs=programs)
-            rows, items = len(work.positions), len(work.items)
-            written = []
-            for first, count, _, _, path, _, units, offset in work.items.tolist():
-                assert units > 0
+            units: dict[int, list[int]] = {row: [] for row in range(len(work.positions))}
+            for first, count, _, _, path, unit, more, _ in work.items.tolist():
                 assert 0 < count <= TILE
-                who = range(first, first + count) if path < 0 else work.nodes[first : first + count].tolist()
-                written += [offset + row for row in who]
-            assert len(written) == len(set(written))
-            assert min(written) == 0
-            assert max(written) < partials(rows, items)
-            for array, shape in zip(work, limits(rows, items, len(work.tables)), strict=True):
+                rows = range(first, first + count) if path < 0 else work.nodes[first : first + count].tolist()
+                for row in rows:
+                    units[row] += range(unit, unit + more)
+            for row, position in enumerate(work.positions.tolist()):
+                seen = [unit for unit in units[row] if unit <= position // UNIT]
+                assert sorted(seen) == list(range(position // UNIT + 1))
+            for array, shape in zip(
+                work, limits(len(work.positions), len(work.items), len(work.tables)), strict=True
+            ):
                 assert array.ndim == len(shape)
                 assert all(size <= most for size, most in zip(array.shape, shape, strict=True))
 
