@@ -1,4 +1,4 @@
-"""The Triton kernels of `tree_attention`, interpreted: against float64, and bit for bit between ways to split the work."""
+"""`tree_attention` in Triton, interpreted: against float64, and bit for bit between ways to split the work."""
 
 from __future__ import annotations
 
@@ -198,9 +198,7 @@ def test_plan_fits_its_limits_and_computes_every_unit_of_every_row_once(rng: tor
             for row, position in enumerate(work.positions.tolist()):
                 seen = [unit for unit in units[row] if unit <= position // UNIT]
                 assert sorted(seen) == list(range(position // UNIT + 1))
-            for array, shape in zip(
-                work, limits(len(work.positions), len(work.items), len(work.tables)), strict=True
-            ):
+            for array, shape in zip(work, limits(len(work.positions), len(work.items), len(work.tables)), strict=True):
                 assert array.ndim == len(shape)
                 assert all(size <= most for size, most in zip(array.shape, shape, strict=True))
 
