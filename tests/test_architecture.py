@@ -43,6 +43,7 @@ LONGER_FILES: dict[str, tuple[int, str]] = {}
 # path -> where it is tested instead, or why it has no test of its own
 TESTED_ELSEWHERE: dict[str, str] = {
     "kernels/gpu/nucleus.py": "as draws have filters, in tests/kernels/gpu/test_sample.py",
+    "kernels/gpu/partial_softmax.py": "as attention launches it, in tests/kernels/gpu/test_tree_attention.py",
     "server/train_command.py": "as a user calls it, in tests/server/test_train.py",
     "server/train_eval.py": "as a user calls it, in tests/server/test_train.py",
     "server/train_text.py": "with a model's template, in tests/server/test_train.py",

@@ -52,7 +52,7 @@ class Work(NamedTuple):
     span_of: NDArray[np.int32]  # [R]
     tails: NDArray[np.int32]  # [R], where the units follow that a span does not share: item * TILE + node in it, or -1
     nodes: NDArray[np.int32]  # [N <= R], rows that paths compute
-    paths: NDArray[np.int32]  # [L <= 17 R], -1 - slot of each path's nodes by depth
+    paths: NDArray[np.int32]  # [L <= 17 R], ~slot of each path's nodes by depth
     tables: NDArray[np.int32]  # [B], blocks of every sequence in order
 
 
@@ -142,37 +142,41 @@ class _Plan:
             self.items += (row, rows, self.table, NEVER, -1, first, min(step, units - first), -1)
 
     def _tails(self, start: int, words: list[int], context: int, slots: list[int]) -> None:
-        rows, inner = len(words), 0
-        lines: list[list[int]] = []  # of each node, what `paths` holds of its ancestors and itself
+        inner = 0
         parents: list[int] = []
+        depths: list[int] = []
+        lines: list[list[int]] = []  # of each node, what `paths` holds of its ancestors and itself
         for node, word in enumerate(words):
             above = word & _WORD ^ 1 << node
             inner |= above
-            parent = above.bit_length() - 1
+            if above:
+                parent = above.bit_length() - 1
+                lines.append([*lines[parent], ~slots[node]])
+                depths.append(depths[parent] + 1)
+            else:
+                parent = -1
+                lines.append([~slots[node]])
+                depths.append(0)
             parents.append(parent)
-            lines.append([*lines[parent], -1 - slots[node]] if above else [-1 - slots[node]])
-        depths = [len(line) - 1 for line in lines]
         self.positions += [context + depth for depth in depths]
-        tails = [-1] * rows
-        for leaf in range(rows):
+        tails = [-1] * len(words)
+        items, nodes, paths, unit = self.tail_items, self.nodes, self.paths, context // UNIT
+        for leaf, line in enumerate(lines):
             if inner >> leaf & 1:
                 continue
-            node, owned = leaf, []  # the deepest first
+            node, path = leaf, len(paths)
+            paths += line
             while node >= 0 and tails[node] < 0:
-                tails[node] = 0
-                owned.append(node)
-                node = parents[node]
-            path = len(self.paths)
-            self.paths += lines[leaf]
-            for first in range(0, len(owned), TILE):
-                tile = owned[first : first + TILE]
-                place = len(self.tail_items) // 8 * TILE
-                for lane, node in enumerate(tile):
+                # A tile of nodes on the way to the root, the deepest first
+                place, at, deepest = len(items) // 8 * TILE, len(nodes), context + depths[node]
+                lane = 0
+                while node >= 0 and tails[node] < 0 and lane < TILE:
                     tails[node] = place + lane
-                at = len(self.nodes)
-                self.nodes += [start + node for node in tile]
-                for unit in range(context // UNIT, (context + depths[tile[0]]) // UNIT + 1):
-                    self.tail_items += (at, len(tile), self.table, context, path, unit, 1, -1)
+                    nodes.append(start + node)
+                    node = parents[node]
+                    lane += 1
+                for u in range(unit, deepest // UNIT + 1):
+                    items += (at, lane, self.table, context, path, u, 1, -1)
         self.tails += tails
 
     def work(self, tables: NDArray[np.int32]) -> Work:
@@ -192,7 +196,7 @@ class _Plan:
         for part in lists:
             arrays.append(numbers[begin : begin + len(part)])
             begin += len(part)
-        items, spans, *others = arrays
+        items, spans, positions, span_of, tails, nodes, paths = arrays
         items = items.reshape(-1, 8)
         items[:, 7] = np.arange(len(items))
-        return Work(items, spans.reshape(-1, 4), *others, tables)
+        return Work(items, spans.reshape(-1, 4), positions, span_of, tails, nodes, paths, tables)

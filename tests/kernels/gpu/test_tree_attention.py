@@ -1,4 +1,4 @@
-"""The Triton kernels of `tree_attention`, interpreted: against float64, and bit for bit between ways to split the work."""
+"""`tree_attention` in Triton, interpreted: against float64, and bit for bit between ways to split the work."""
 
 from __future__ import annotations
 
