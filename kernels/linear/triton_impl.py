@@ -25,6 +25,14 @@ from . import Norm
 
 SMALL = 64  # rows: with more, arithmetic is the bound, and the library's product is the better one
 _ROWS = 16  # of a tile
+_WIDE = {  # bits, gate: outputs of a tile wider than 16
+    (0, False): (32,),
+    (0, True): (),
+    (4, False): (64, 32),
+    (4, True): (64,),
+    (8, False): (64, 32),
+    (8, True): (32,),
+}
 _PROCESSORS = 132  # of an H100 or H200; assumed where there is no GPU
 
 
@@ -150,15 +158,14 @@ class _Launch:
         return block
 
 
-def _launch(outputs: int, inputs: int, bits: int, group: int, gate: bool, silu: bool, processors: int) -> _Launch:
+def _launch(outputs: int, bits: int, group: int, gate: bool, silu: bool, processors: int) -> _Launch:
     """The widest tile that leaves next to no processor idle: the wider, the less often x is read and normalised.
 
-    Widths, warps and stages keep within 255 registers and 64 KiB of shared memory, which is all a gfx942 has.
+    What there is to choose from spills no register and keeps within 64 KiB of shared memory, all that a gfx942 has.
     """
-    widest = {0: 32, 8: 64, 4: 128}[bits] // (2 if gate else 1)
-    block = next((size for size in (64, 32) if size <= widest and outputs / size >= 0.9 * processors), 16)
-    # One narrow program to a processor: more warps hide how long unpacking nibbles takes.
-    many = bits == 4 and block <= 32 and not gate and inputs >= 2048
+    block = next((size for size in _WIDE[bits, gate] if outputs / size >= 0.9 * processors), 16)
+    # Where programs are narrow there is about one to a processor: more warps hide how long unpacking nibbles takes.
+    many = bits == 4 and block <= 32
     warps = 8 if many else 4
     constants = {"BITS": bits, "GROUP": group, "GATE": gate, "SILU": silu, "BLOCK_M": _ROWS, "BLOCK_N": block}
     return _Launch(constants | {"SLICES": warps}, warps, 4 if bits and not many else 3)
@@ -196,7 +203,7 @@ def linear(
     out = torch.empty(len(x), outputs, dtype=torch.float32 if wide else x.dtype, device=x.device)
     if not len(x):
         return out
-    launch = _launch(outputs, weight.inputs, weight.bits, weight.group, gate, silu, _processors(x.device))
+    launch = _launch(outputs, weight.bits, weight.group, gate, silu, _processors(x.device))
     linear_kernel[(triton.cdiv(len(x), _ROWS), triton.cdiv(outputs, launch.block))](
         x,
         weight.data,
@@ -220,22 +227,22 @@ def linear(
 def variants() -> list[Variant]:
     """Of Llama 3.1 8B and of the default model: every format, with what is fused in where it happens."""
     return [
-        _variant("linear-qkv-bf16", "bf16", 6144, 4096, norm=True),
-        _variant("linear-gate-bf16", "bf16", 14336, 4096, norm=True, gate=True),
-        _variant("linear-down-bf16", "bf16", 4096, 14336, residual=True),
-        _variant("linear-head-bf16", "bf16", 128256, 4096, norm=True, out="fp32"),
-        _variant("linear-small-down-bf16", "bf16", 576, 1536, residual=True),
-        _variant("linear-bias-f16", "fp16", 960, 576, norm=True, bias=True),
-        _variant("linear-silu-bf16", "bf16", 4096, 4096, residual=True, silu=True, bias=True),
-        _variant("linear-qkv-q4", "bf16", 6144, 4096, 4, 32, norm=True),
-        _variant("linear-gate-q4", "bf16", 14336, 4096, 4, 32, norm=True, gate=True),
-        _variant("linear-gate-q4-128", "bf16", 14336, 4096, 4, 128, norm=True, gate=True),
-        _variant("linear-small-gate-q4", "bf16", 1536, 576, 4, 32, norm=True, gate=True),
-        _variant("linear-down-q4", "bf16", 4096, 14336, 4, 32, residual=True),
-        _variant("linear-head-q4", "bf16", 128256, 4096, 4, 32, norm=True, out="fp32"),
-        _variant("linear-gate-q8", "bf16", 14336, 4096, 8, 32, norm=True, gate=True),
-        _variant("linear-down-q8-128", "bf16", 4096, 14336, 8, 128, residual=True),
-        _variant("linear-head-q8", "bf16", 49152, 576, 8, 32, norm=True, out="fp32"),
+        _variant("linear-qkv-bf16", "bf16", 6144, norm=True),
+        _variant("linear-gate-bf16", "bf16", 14336, norm=True, gate=True),
+        _variant("linear-down-bf16", "bf16", 4096, residual=True),
+        _variant("linear-head-bf16", "bf16", 128256, norm=True, out="fp32"),
+        _variant("linear-small-down-bf16", "bf16", 576, residual=True),
+        _variant("linear-bias-f16", "fp16", 960, norm=True, bias=True),
+        _variant("linear-silu-bf16", "bf16", 4096, residual=True, silu=True, bias=True),
+        _variant("linear-qkv-q4", "bf16", 6144, 4, 32, norm=True),
+        _variant("linear-gate-q4", "bf16", 14336, 4, 32, norm=True, gate=True),
+        _variant("linear-gate-q4-128", "bf16", 14336, 4, 128, norm=True, gate=True),
+        _variant("linear-small-gate-q4", "bf16", 1536, 4, 32, norm=True, gate=True),
+        _variant("linear-down-q4", "bf16", 4096, 4, 32, residual=True),
+        _variant("linear-head-q4", "bf16", 128256, 4, 32, norm=True, out="fp32"),
+        _variant("linear-gate-q8", "bf16", 14336, 8, 32, norm=True, gate=True),
+        _variant("linear-down-q8-128", "bf16", 4096, 8, 128, residual=True),
+        _variant("linear-head-q8", "bf16", 49152, 8, 32, norm=True, out="fp32"),
     ]
 
 
@@ -243,7 +250,6 @@ def _variant(
     name: str,
     dtype: str,
     outputs: int,
-    inputs: int,
     bits: int = 0,
     group: int = 0,
     *,
@@ -254,7 +260,7 @@ def _variant(
     silu: bool = False,
     out: str | None = None,
 ) -> Variant:
-    launch = _launch(outputs, inputs, bits, group, gate, silu, _PROCESSORS)
+    launch = _launch(outputs, bits, group, gate, silu, _PROCESSORS)
     pointers = {
         "x": f"*{dtype}",
         "data": {0: f"*{dtype}", 4: "*i16", 8: "*u8"}[bits],

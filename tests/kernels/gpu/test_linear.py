@@ -96,10 +96,6 @@ def test_many_outputs_take_wide_tiles(rng: torch.Generator, form: str, monkeypat
         check(rng, packed(rng, form, n, 64, torch.float32), 1, torch.float32, (True, False, "gate", True))
 
 
-def test_long_rows_of_nibbles_take_more_warps(rng: torch.Generator) -> None:
-    check(rng, packed(rng, "q4", 6, 2080, torch.float32), 2, torch.float32, (False, True, "plain", False))
-
-
 @pytest.mark.parametrize(
     ("form", "dtype"),
     [("stored", torch.float32), ("stored", torch.float16), ("q4", torch.float16), ("q8", torch.float32)],

@@ -26,7 +26,8 @@ def test_the_table_is_native_and_complete() -> None:
     ops = load("native", Options(threads=1))
     assert ops.name == "native"
     assert not ops.asynchronous
-    data = ("name", "asynchronous", "sizes")
+    assert ops.guessing is None, "the host has everything at hand"
+    data = ("name", "asynchronous", "sizes", "guessing")
     assert all(callable(getattr(ops, field.name)) for field in dataclasses.fields(ops) if field.name not in data)
 
 
