@@ -30,3 +30,8 @@ def test_kernels_compile_as_recorded(module: str) -> None:
     )
     assert not result.stderr
     assert result.returncode == 0, result.stdout
+
+
+def test_the_record_has_no_other_modules() -> None:
+    lines = (BENCH / "results" / "compile.csv").read_text(encoding="utf-8").splitlines()[1:]
+    assert {line.partition("/")[0] for line in lines} == set(launching())
