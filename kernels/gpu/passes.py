@@ -226,7 +226,7 @@ class Passes:
 def cuda_capture(device: torch.device) -> Capture:
     """Graphs of one pass share memory: only the results of the last replay are wanted."""
     pool = torch.cuda.graph_pool_handle()
-    stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]  # of all: streams share no memory
+    stream = torch.cuda.Stream(device)  # one for all captures: memory is shared within a stream alone
 
     def capture(launch: Callable[[], Results]) -> tuple[Replay, Results]:
         # Not by `torch.cuda.graph`, which collects garbage and empties the allocator before each of many captures.
