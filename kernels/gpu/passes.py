@@ -226,11 +226,11 @@ class Passes:
 def cuda_capture(device: torch.device) -> Capture:
     """Graphs of one pass share memory: only the results of the last replay are wanted."""
     pool = torch.cuda.graph_pool_handle()
-    stream = torch.cuda.Stream(device)  # one for all captures: memory is shared within a stream alone
+    stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]  # of all: memory is shared within a stream
 
     def capture(launch: Callable[[], Results]) -> tuple[Replay, Results]:
         # Not by `torch.cuda.graph`, which collects garbage and empties the allocator before each of many captures.
-        graph = torch.cuda.CUDAGraph()  # type: ignore[no-untyped-call]
+        graph = torch.cuda.CUDAGraph()
         torch.cuda.synchronize(device)
         with torch.cuda.stream(stream):
             # Other threads may use the device meanwhile.
