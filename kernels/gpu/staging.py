@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import gt
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ class Staging:
         end = 0
         for name, values in arrays.items():
             view = self._views[name]
-            if values.ndim != view.ndim or np.greater(values.shape, view.shape).any():
+            if values.ndim != view.ndim or any(map(gt, values.shape, view.shape)):
                 raise ValueError(f"{name} has the shape {values.shape}, there is room for {view.shape}")
             last = name == next(reversed(self._views))
             if not last:
