@@ -40,7 +40,7 @@ _KEYS = 512
 # A prefill chunk beside running streams may stretch their step to this many times its cost without the chunk.
 _STRETCH = 2.0
 # What rows of a rehearsal are said to cost: so much that drafting always pays, and as much for many as for one.
-_REHEARSED = {1: 1000.0, 1024: 1000.0}
+_REHEARSED = {1: 1e6, 1024: 1e6}
 
 
 def build_engine(

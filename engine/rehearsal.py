@@ -13,7 +13,7 @@ from .engine import Engine
 from .request import Request, SamplingParams
 
 _WORD = (1, 2, 3, 4, 5, 6)  # the prompt says it again and again: there is something to guess
-_WORDS = 4
+_WORDS = 8  # more than what comes between two passes of a drafter, which has to catch up then
 _REPLY = 12
 _SAMPLINGS = (
     SamplingParams(max_tokens=_REPLY, seed=1, temperature=0.0),
@@ -26,24 +26,20 @@ _SAMPLINGS = (
 def rehearse(engine: Engine, streams: Sequence[int], restart: Callable[[], None]) -> None:
     """Run replies one by one, drawn in every way, and then so many beside each other.
 
-    engine: one that is thrown away, over a cache that is not in use. restart: what drafters measured is forgotten, now
-    and then meanwhile so that they are asked again, and at the end.
+    engine: one that is thrown away, over a cache that is not in use. restart: what drafters measured is forgotten,
+    after every step, so that they are always asked again, and nothing is left at the end.
     """
-    if engine.context_length < len(_WORD) * _WORDS + _REPLY or engine.vocab_size <= max(_WORD):
+    prompt = _WORD * _WORDS
+    if engine.context_length < len(prompt) + _REPLY or engine.vocab_size <= max(_WORD):
         return
-    for number, sampling in enumerate(_SAMPLINGS):
-        _run(engine, [Request(id=f"{number}", prompt=_WORD * _WORDS, sampling=sampling)])
-        restart()
-    for count in streams:
-        _run(
-            engine,
-            [Request(id=f"{i} of {count}", prompt=_WORD * _WORDS, sampling=_SAMPLINGS[0]) for i in range(count)],
-        )
-        restart()
-
-
-def _run(engine: Engine, requests: Sequence[Request]) -> None:
-    for request in requests:
-        engine.enqueue(request)
-    while engine.has_work:
-        engine.step(lambda deltas: None)
+    alone = [[Request(id=f"{number}", prompt=prompt, sampling=each)] for number, each in enumerate(_SAMPLINGS)]
+    beside = [
+        [Request(id=f"{i} of {count}", prompt=prompt, sampling=_SAMPLINGS[0]) for i in range(count)]
+        for count in streams
+    ]
+    for requests in (*alone, *beside):
+        for request in requests:
+            engine.enqueue(request)
+        while engine.has_work:
+            engine.step(lambda deltas: None)
+            restart()
