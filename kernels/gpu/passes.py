@@ -263,5 +263,8 @@ class Place:
 
 def _unowned(values: torch.Tensor) -> torch.Tensor:
     """The same memory, which the graph's pool keeps and the next graph that is captured there may write to as well."""
-    bare = torch.as_tensor(Place(values), device=values.device).view(values.dtype)
+    try:
+        bare = torch.as_tensor(Place(values), device=values.device).view(values.dtype)
+    except (RuntimeError, TypeError, ValueError):
+        return values  # a graph is worth more than the memory it holds
     return bare if bare.data_ptr() == values.data_ptr() else values
