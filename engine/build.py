@@ -25,6 +25,7 @@ from .memory import memory_left, size_cache
 from .model.checkpoint import Checkpoint
 from .model.decoder import Decoder, cache_shape
 from .page_table import PageTable, blocks_for
+from .rehearsal import rehearse
 from .request import Request
 from .runner import Runner
 from .scheduler import Scheduler
@@ -38,6 +39,8 @@ _BEHIND_KEYS = (1, 8)
 _KEYS = 512
 # A prefill chunk beside running streams may stretch their step to this many times its cost without the chunk.
 _STRETCH = 2.0
+# What rows of a rehearsal are said to cost: so much that drafting always pays, and as much for many as for one.
+_REHEARSED = {1: 1e6, 1024: 1e6}
 
 
 def build_engine(
@@ -98,27 +101,34 @@ def build_engine(
         ]
     )
     checkpoint.close()
-    pages = PageTable(blocks + spare, spare)
-    return Engine(
-        scheduler=Scheduler(
-            pages,
-            max_batch=config.max_batch,
-            step_budget=config.step_budget,
-            queue_limit=config.queue_limit,
+
+    def assembled(cost: StepCost, guard: Guard) -> Engine:
+        pages = PageTable(blocks + spare, spare)
+        return Engine(
+            scheduler=Scheduler(
+                pages,
+                max_batch=config.max_batch,
+                step_budget=config.step_budget,
+                queue_limit=config.queue_limit,
+                context_length=context_length,
+                prefill_limit=partial(prefill_limit, cost),
+                guess_limit=lambda request: guess_limit(drafters, config.max_nodes, request),
+            ),
+            pages=pages,
+            runner=runner,
+            acceptor=Acceptor(ops, context_length),
+            drafters=drafters,
+            planner=Planner(cost),
+            guard=guard,
+            overlap=ops.asynchronous,
             context_length=context_length,
-            prefill_limit=partial(prefill_limit, cost),
-            guess_limit=lambda request: guess_limit(drafters, config.max_nodes, request),
-        ),
-        pages=pages,
-        runner=runner,
-        acceptor=Acceptor(ops, context_length),
-        drafters=drafters,
-        planner=Planner(cost),
-        guard=guard or Guard(),
-        overlap=ops.asynchronous,
-        context_length=context_length,
-        vocab_size=model.vocab_size,
-    )
+            vocab_size=model.vocab_size,
+        )
+
+    if ops.sizes and proposers is None:
+        streams = [count for count in ops.sizes if count <= config.max_batch]
+        rehearse(assembled(StepCost(_REHEARSED), Guard()), streams, drafters.restart)
+    return assembled(cost, guard or Guard())
 
 
 def guess_limit(drafters: Drafters, max_nodes: int, request: Request) -> int:

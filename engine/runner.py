@@ -24,7 +24,9 @@ from .model.decoder import Decoder
 from .page_table import Move
 from .scheduler import Plan
 
-_FAR = 8192  # keys behind which attention is split among many programs
+# Keys behind which passes of a few rows and of many are prepared: attention is split among more programs behind more.
+_BEHIND, _FAR = (0, 2048, 6144, 8192), (0, 8192)
+_FEW = 64  # rows: steps that decode have no more, mostly
 _LAP = 4  # blocks that stand for a context when a pass is timed: as many as passes without one have written
 
 
@@ -75,14 +77,14 @@ class Runner:
 
     def warm(self, most_rows: int, most_positions: int, report: Callable[[float], None]) -> None:
         """Run a pass of each size that the backend prepares for, alone and behind keys; only before the cache is in
-        use.
+        use. The largest first: the others find room in the memory it took.
 
         most_rows: of a step. most_positions: of a sequence. report: is told the share that is done.
         """
-        sizes = [rows for rows in self._ops.sizes if rows <= min(most_rows, most_positions)]
+        sizes = sorted((rows for rows in self._ops.sizes if rows <= min(most_rows, most_positions)), reverse=True)
         for done, rows in enumerate(sizes, start=1):
-            for context in (0, _FAR):
-                context = min(context, most_positions - rows) // BLOCK_SIZE * BLOCK_SIZE
+            most = (most_positions - rows) // BLOCK_SIZE * BLOCK_SIZE
+            for context in sorted({min(context, most) for context in (_BEHIND if rows <= _FEW else _FAR)}):
                 self.measure(rows, context)
                 if rows > 1:
                     self.measure(rows, context, sampled=1)

@@ -99,6 +99,10 @@ class CachedDrafter(TreeDrafter, Generic[State]):
     def forget(self, seq_id: str) -> None:
         self._states.pop(seq_id, None)
 
+    def restart(self) -> None:
+        super().restart()
+        self._row_ms = None
+
     def cost_ms(self, asks: Sequence[Ask]) -> float:
         """0 where there is nothing to do for any of them."""
         served = [ask for ask in asks if self._serves(ask)]

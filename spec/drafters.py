@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Protocol, runtime_checkable
 
 from .merge import NO_GUESSES, Guesses, merge
 from .proposer import Ask, Proposal, Proposer, Verdict
@@ -15,6 +16,15 @@ AUTO, NONE = "auto", "none"  # all drafters together; plain decoding, through th
 
 Pays = Callable[[str, float, Sequence[int], Sequence[Guesses]], bool]
 """(drafter, its cost in ms, the asks it would answer, what all asks have so far) -> whether to ask it."""
+
+
+@runtime_checkable
+class Timed(Protocol):
+    """A drafter that measures what it takes."""
+
+    def restart(self) -> None:
+        """Forget what was measured: it held what is done once."""
+        ...
 
 
 class Drafters:
@@ -82,6 +92,12 @@ class Drafters:
         for proposer in self._loaded:
             with self._spared(proposer):
                 proposer.forget(seq_id)
+
+    def restart(self) -> None:
+        """Forget how long drafting took so far."""
+        for proposer in self._loaded:
+            if isinstance(proposer, Timed):
+                proposer.restart()
 
     @contextmanager
     def _spared(self, proposer: Proposer) -> Iterator[None]:

@@ -107,6 +107,10 @@ class MedusaDrafter:
         self._hidden = LastHidden()
         self._time = DraftTime()
 
+    def restart(self) -> None:
+        """Implements `Timed`."""
+        self._time = DraftTime()
+
     def cost_ms(self, asks: Sequence[Ask]) -> float:
         return self._time.expected(len(asks))
 

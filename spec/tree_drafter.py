@@ -84,6 +84,11 @@ class TreeDrafter(ABC):
     @abstractmethod
     def forget(self, seq_id: str) -> None: ...
 
+    def restart(self) -> None:
+        """Implements `Timed`."""
+        self._time = DraftTime()
+        self._pass_ms = None
+
     def cost_ms(self, asks: Sequence[Ask]) -> float:
         return self._time.expected(len(asks)) or _UNMEASURED * self._token_ms()
 

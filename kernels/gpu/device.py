@@ -93,6 +93,17 @@ def gpu_problem(gpu: GPU) -> str | None:
     return None
 
 
+def build_problem(failure: str) -> str | None:
+    """failure: of building what launches kernels, which triton does with the machine's own C compiler."""
+    if not failure:
+        return None
+    reason = failure.splitlines()[0].rstrip(". ")
+    return (
+        f"Triton could not compile what launches its kernels ({reason[:160]}); install a C compiler and Python's "
+        "headers, as apt install gcc python3-dev does on Debian, or choose --device cpu."
+    )
+
+
 def model_problem(shape: CacheShape, form: str, gpu: GPU | None) -> str | None:
     """form: of the cache. gpu: None where kernels are interpreted."""
     if shape.head_dim % _HEAD_STEP or not 0 < shape.head_dim <= _HEAD_MOST:
@@ -122,6 +133,7 @@ def check_machine(device: str) -> torch.device:
     if wanted.type == "cuda":
         _refuse(start_problem(_start()))
         _refuse(gpu_problem(_gpu(wanted)))
+        _refuse(build_problem(_built()))
     return wanted
 
 
@@ -155,6 +167,17 @@ def _start() -> Start:
         with suppress(RuntimeError):
             driver = version()
     return Start(torch.__version__, torch.version.cuda, torch.version.hip, driver, failure)
+
+
+def _built() -> str:
+    """What was raised when triton made ready to launch kernels, "" when it could. In its cache from the second time."""
+    from triton.runtime import driver
+
+    try:
+        driver.active.get_current_target()
+    except Exception as error:  # a compiler that is missing, or fails, or a library that does
+        return str(error) or type(error).__name__
+    return ""
 
 
 def _gpu(device: torch.device) -> GPU:

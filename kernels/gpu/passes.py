@@ -226,10 +226,11 @@ class Passes:
 def cuda_capture(device: torch.device) -> Capture:
     """Graphs of one pass share memory: only the results of the last replay are wanted."""
     pool = torch.cuda.graph_pool_handle()
+    stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]  # of all: memory is shared within a stream
 
     def capture(launch: Callable[[], Results]) -> tuple[Replay, Results]:
         # Not by `torch.cuda.graph`, which collects garbage and empties the allocator before each of many captures.
-        graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        graph = torch.cuda.CUDAGraph()
         torch.cuda.synchronize(device)
         with torch.cuda.stream(stream):
             # Other threads may use the device meanwhile.
@@ -242,6 +243,28 @@ def cuda_capture(device: torch.device) -> Capture:
                 raise
             graph.capture_end()
         torch.cuda.synchronize(device)
-        return graph.replay, results
+        return graph.replay, tuple(map(_unowned, results))
 
     return capture
+
+
+class Place:
+    """What torch makes a tensor of without copying, for as long as somebody else keeps the memory."""
+
+    def __init__(self, values: torch.Tensor) -> None:
+        self.__cuda_array_interface__ = {
+            "data": (values.data_ptr(), False),
+            "shape": tuple(values.shape),
+            "strides": tuple(stride * values.itemsize for stride in values.stride()),
+            "typestr": f"<i{values.itemsize}",  # bfloat16 has no name there
+            "version": 2,
+        }
+
+
+def _unowned(values: torch.Tensor) -> torch.Tensor:
+    """The same memory, which the graph's pool keeps and the next graph that is captured there may write to as well."""
+    try:
+        bare = torch.as_tensor(Place(values), device=values.device).view(values.dtype)
+    except (RuntimeError, TypeError, ValueError):
+        return values  # a graph is worth more than the memory it holds
+    return bare if bare.data_ptr() == values.data_ptr() else values

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import gt
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,12 @@ import torch
 from numpy.typing import NDArray
 
 NOWHERE = -1  # marks rows, items and entries that a step does not use
+_ALIGNMENT = 4  # numbers: launchers tell compiled kernels apart by whether pointers are multiples of 16 bytes
 
 
 class Staging:
-    """Named int32 arrays at fixed places of the device's memory, so that a captured pass finds them where they were.
+    """Named int32 arrays at fixed places of the device's memory, so that a captured pass finds them where they were,
+    each at a multiple of 16 bytes.
 
     shapes: of each array, the most a step may need. paddings: what stands in the part of an array that a step leaves,
     `NOWHERE` where not given.
@@ -24,13 +27,14 @@ class Staging:
     ) -> None:
         self._paddings = paddings or {}
         sizes = {name: int(np.prod(shape)) for name, shape in shapes.items()}
-        total = sum(sizes.values())
+        ends = np.cumsum([0, *(-(-size // _ALIGNMENT) * _ALIGNMENT for size in sizes.values())]).tolist()
+        total = ends[-1]
         pinned = device.type == "cuda"
         self._host = torch.full((total,), NOWHERE, dtype=torch.int32, pin_memory=pinned)
         self._device = torch.full((total,), NOWHERE, dtype=torch.int32, device=device)
         self._copied = torch.cuda.Event() if pinned else None  # type: ignore[no-untyped-call]
         self._shapes = dict(shapes)
-        self._starts = dict(zip(sizes, np.cumsum([0, *sizes.values()]).tolist(), strict=False))
+        self._starts = dict(zip(sizes, ends, strict=False))
         self._sizes = sizes
         values = self._host.numpy()
         self._views: dict[str, NDArray[np.int32]] = {
@@ -55,7 +59,7 @@ class Staging:
         end = 0
         for name, values in arrays.items():
             view = self._views[name]
-            if values.ndim != view.ndim or np.greater(values.shape, view.shape).any():
+            if values.ndim != view.ndim or any(map(gt, values.shape, view.shape)):
                 raise ValueError(f"{name} has the shape {values.shape}, there is room for {view.shape}")
             last = name == next(reversed(self._views))
             if not last:

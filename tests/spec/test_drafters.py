@@ -168,3 +168,15 @@ def test_what_others_guessed_is_known_when_the_last_free_one_fails(monkeypatch: 
     (guesses,) = Drafters([free, bad, dear]).propose(asks(1), [AUTO], purse)
     assert purse.asked == [("dear", 1.0, [0], [1])]
     assert sources(guesses) == ["free", "dear"]
+
+
+def test_only_those_that_measure_what_they_take_forget_it() -> None:
+    class Timing(Recorder):
+        restarts = 0
+
+        def restart(self) -> None:
+            self.restarts += 1
+
+    timing = Timing("timing", 100)
+    Drafters([Recorder("first", 200), timing]).restart()
+    assert timing.restarts == 1

@@ -65,6 +65,10 @@ def test_a_pass_that_takes_more_than_it_promises_is_not_made_again() -> None:
     assert drafter.passes == 1
     assert len(drafter.propose([ask()])[0].tokens) == 2
     assert drafter.passes == 1
+    drafter.restart()
+    assert drafter.cost_ms([ask()]) == 5.0, "as before the first"
+    drafter.propose([ask()])
+    assert drafter.passes == 2
 
 
 def test_what_was_never_measured_is_not_free() -> None:

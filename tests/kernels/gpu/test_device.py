@@ -69,6 +69,13 @@ def test_old_gpus_are_refused() -> None:
     assert not any(map(device.gpu_problem, (AMPERE, ADA, HOPPER, MI300)))
 
 
+def test_a_machine_without_a_compiler_is_told_what_to_install() -> None:
+    assert device.build_problem("") is None
+    problem = str(device.build_problem("Failed to find C compiler. Please specify via CC environment variable.\nMore"))
+    assert "could not compile what launches its kernels (Failed to find C compiler." in problem
+    assert "\n" not in problem
+
+
 @pytest.mark.parametrize("gpu", [None, AMPERE, HOPPER, MI300])
 def test_head_sizes(gpu: GPU | None) -> None:
     fitting = [size for size in range(300) if device.model_problem(CacheShape(1, 1, size), "auto", gpu) is None]

@@ -11,7 +11,7 @@ import torch
 from jobs import Job, branching, chain, layout_of, new_slots, tables
 
 from paceline.kernels.batch import Batch
-from paceline.kernels.gpu.passes import SIZES, Capture, DeviceBatch, Machine, Passes, Results
+from paceline.kernels.gpu.passes import SIZES, Capture, DeviceBatch, Machine, Passes, Place, Results
 from paceline.kernels.kv_cache import CacheShape
 from paceline.kernels.kv_cache.triton_impl import PagedCache, allocate
 from paceline.kernels.sample import Draw
@@ -221,3 +221,14 @@ def test_passes_beyond_all_sizes_are_computed_and_not_kept(rng: torch.Generator)
     for _ in range(2):
         check(run(batch, cache()), batch)
     assert recorder.captures == 0
+
+
+def test_a_place_is_the_same_memory_under_integers_of_its_size() -> None:
+    """Numpy reads on the host what torch reads of a GPU's memory."""
+    for dtype in (torch.float32, torch.bfloat16, torch.int8):
+        values = torch.arange(24).to(dtype).view(4, 6)[:, 1:5]
+        host = type("Host", (), {"__array_interface__": Place(values).__cuda_array_interface__})()
+        read = torch.from_numpy(np.asarray(host)).view(dtype)
+        assert read.data_ptr() == values.data_ptr()
+        assert read.stride() == values.stride()
+        assert torch.equal(read, values)

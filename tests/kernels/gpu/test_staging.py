@@ -10,7 +10,7 @@ CPU = torch.device("cpu")
 
 
 def test_arrays_stand_at_fixed_places_and_what_a_step_leaves_is_marked() -> None:
-    staging = Staging({"ids": (4,), "items": (3, 2), "tables": (8,)}, CPU, {"ids": 0})
+    staging = Staging({"ids": (5,), "items": (3, 2), "tables": (8,)}, CPU, {"ids": 0})
     device = staging.on_device()
     places = [array.data_ptr() for array in device.values()]
     for rows, items, blocks in ((4, 3, 8), (1, 1, 2), (3, 2, 5)):
@@ -21,11 +21,11 @@ def test_arrays_stand_at_fixed_places_and_what_a_step_leaves_is_marked() -> None
                 "tables": np.arange(blocks, dtype=np.int32),
             }
         )
-        assert device["ids"].tolist() == [*range(1, rows + 1), *[0] * (4 - rows)]
+        assert device["ids"].tolist() == [*range(1, rows + 1), *[0] * (5 - rows)]
         assert device["items"].tolist() == [[7, 7]] * items + [[NOWHERE, NOWHERE]] * (3 - items)
         assert device["tables"][:blocks].tolist() == list(range(blocks))
     assert [array.data_ptr() for array in staging.on_device().values()] == places
-    assert all(array.dtype == torch.int32 for array in device.values())
+    assert all(array.dtype == torch.int32 and array.data_ptr() % 16 == 0 for array in device.values())
 
 
 def test_an_array_that_does_not_fit_is_refused() -> None:
