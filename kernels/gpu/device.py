@@ -103,6 +103,11 @@ def model_problem(shape: CacheShape, form: str, gpu: GPU | None) -> str | None:
     return None
 
 
+def cuda_problem() -> str | None:
+    """What keeps torch from using a GPU here; torch begins to use it where nothing does."""
+    return start_problem(_start())
+
+
 def check_machine(device: str) -> torch.device:
     """The device for tensors and kernels: "cuda", "cuda:1", or "cpu" where kernels are interpreted.
 
@@ -115,7 +120,7 @@ def check_machine(device: str) -> torch.device:
     wanted = torch.device(device)
     _refuse(device_problem(wanted, interpreted=knobs.runtime.interpret))
     if wanted.type == "cuda":
-        _refuse(start_problem(_start()))
+        _refuse(cuda_problem())
         _refuse(gpu_problem(_gpu(wanted)))
     return wanted
 
