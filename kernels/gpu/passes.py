@@ -145,7 +145,7 @@ class Passes:
         sampled = rows
         if len(batch.sampled) != len(batch.ids):
             sampled = _at_least(_SAMPLED, len(batch.sampled))
-            sampled += sampled == rows
+            sampled -= sampled == rows  # not more: 65 rows are multiplied in another order than 64
         width = 0 if batch.features is None else batch.features.shape[1]
         items = blocks = 0
         if work is not None:
