@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from zlib import crc32
 
@@ -22,6 +23,7 @@ _FORMATS = {
     "activations": ("mixed", ("native",)),
     "kv_format": ("auto", ("native", "triton")),
 }
+_GPU_ONLY = ("bf16", "fp8")  # formats of a cache that the native kernels do not have
 
 
 def choose_ops(config: EngineConfig, checkpoint: Checkpoint, device: str, cache: Path | None) -> Ops:
@@ -53,17 +55,22 @@ def choose_ops(config: EngineConfig, checkpoint: Checkpoint, device: str, cache:
         reason = str(error)
         if not reason.split()[0].isupper():  # as a variable is
             reason = reason[0].lower() + reason[1:]
+        if foreign := _foreign(config, "reference"):  # which would take over
+            option, usual, _ = foreign
+            raise ConfigError(f"{option} cannot be had here, leave it at {usual}: {reason}") from error
         _log.warning("Running on the slower torch kernels: %s", reason)
-        name = "reference"
-        _refuse_foreign(config, name)
-        return backend.load(name, options)
-    _refuse_foreign(config, name)
+        return backend.load("reference", options)
+    if foreign := _foreign(config, name):
+        option, usual, owners = foreign
+        raise ConfigError(f"{option} needs the {' or '.join(owners)} kernels; leave it at {usual} here.")
     return ops
 
 
-def _refuse_foreign(config: EngineConfig, name: str) -> None:
+def _foreign(config: EngineConfig, name: str) -> tuple[str, str, Sequence[str]] | None:
+    """(an option as it was given, the value that asks for nothing, backends that have it) that this backend lacks."""
     for field, (usual, owners) in _FORMATS.items():
         value = getattr(config, field)
-        if value != usual and name not in owners:
-            option = field.replace("_", "-")
-            raise ConfigError(f"--{option} {value} needs the {' or '.join(owners)} kernels; leave it at {usual} here.")
+        having = ("triton",) if field == "kv_format" and value in _GPU_ONLY else owners
+        if value != usual and name not in having:
+            return f"--{field.replace('_', '-')} {value}", usual, having
+    return None

@@ -21,7 +21,7 @@ from .config import EngineConfig
 from .device import choose_device
 from .engine import Engine
 from .errors import ConfigError
-from .memory import memory_left, size_cache
+from .memory import enough_memory, memory_left, size_cache
 from .model.checkpoint import Checkpoint
 from .model.decoder import Decoder, cache_shape
 from .page_table import PageTable, blocks_for
@@ -43,6 +43,7 @@ _STRETCH = 2.0
 _REHEARSED = {1: 1e6, 1024: 1e6}
 
 
+@enough_memory()
 def build_engine(
     checkpoint: Checkpoint,
     config: EngineConfig,

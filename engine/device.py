@@ -16,7 +16,7 @@ def choose_device(name: str) -> str:
     if name not in ("auto", "cpu", "cuda"):
         raise ConfigError(f"--device must be auto, cpu or cuda, got {name!r}.")
     if name == "cuda" and not _torch_sees_cuda():
-        raise ConfigError("--device cuda was asked for, but torch sees no CUDA device; use --device cpu or auto.")
+        raise ConfigError(_what_keeps_cuda())
     if name == "auto":
         return "cuda" if _has_driver() and _torch_sees_cuda() else "cpu"
     return name
@@ -33,3 +33,9 @@ def _torch_sees_cuda() -> bool:
     import torch
 
     return torch.cuda.is_available()
+
+
+def _what_keeps_cuda() -> str:
+    from paceline.kernels.gpu.device import cuda_problem
+
+    return cuda_problem() or "--device cuda was asked for, but torch sees no CUDA device; use --device cpu or auto."

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from paceline.kernels.backend import Ops
 from paceline.kernels.paging import BLOCK_SIZE
 
@@ -60,6 +63,20 @@ def size_cache(config: EngineConfig, device_free: int | None, block_bytes: int, 
             f"--kv-memory allows {_mib(memory)}, but two blocks of this model need {_mib(2 * block_bytes)}; raise it."
         )
     return min(blocks, config.max_batch * blocks_for(wanted)), min(wanted, blocks * BLOCK_SIZE)
+
+
+@contextmanager
+def enough_memory() -> Iterator[None]:
+    """Raises ConfigError where a device has too little after all: drafters and large passes are not worked out."""
+    try:
+        yield
+    except RuntimeError as error:
+        if type(error).__name__ != "OutOfMemoryError":  # torch's, which may not be loaded
+            raise
+        raise ConfigError(
+            "The GPU's memory ran out while the model was prepared; lower --kv-memory, --max-batch or --step-budget, "
+            "or use --weights q8 or q4."
+        ) from error
 
 
 def _mib(size: int) -> str:

@@ -10,17 +10,12 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..backend import BackendError
+from ..backend import NO_TRITON, BackendError
 from ..kv_cache import CacheShape
 
 _HEAD_STEP, _HEAD_MOST = 16, 256  # head sizes: what a tile of `tl.dot` needs, and what registers hold
 _OLDEST = (8, 0)  # Ampere: bfloat16 in tensor cores, asynchronous copies
 _OLDEST_FP8 = (8, 9)  # Ada: conversion to float8_e4m3fn
-
-_NO_TRITON = (
-    "The Triton kernels need triton, which is not installed; run pip install 'paceline[gpu]', or install torch's CUDA "
-    "build, which brings it."
-)
 
 
 class Start(NamedTuple):
@@ -119,6 +114,11 @@ def model_problem(shape: CacheShape, form: str, gpu: GPU | None) -> str | None:
     return None
 
 
+def cuda_problem() -> str | None:
+    """What keeps torch from using a GPU here; torch begins to use it where nothing does."""
+    return start_problem(_start())
+
+
 def check_machine(device: str) -> torch.device:
     """The device for tensors and kernels: "cuda", "cuda:1", or "cpu" where kernels are interpreted.
 
@@ -127,11 +127,11 @@ def check_machine(device: str) -> torch.device:
     try:
         from triton import knobs  # late: a machine without it is told so here
     except ImportError as error:
-        raise BackendError(_NO_TRITON) from error
+        raise BackendError(NO_TRITON) from error
     wanted = torch.device(device)
     _refuse(device_problem(wanted, interpreted=knobs.runtime.interpret))
     if wanted.type == "cuda":
-        _refuse(start_problem(_start()))
+        _refuse(cuda_problem())
         _refuse(gpu_problem(_gpu(wanted)))
         _refuse(build_problem(_built()))
     return wanted

@@ -81,7 +81,9 @@ def build(options: Options) -> Ops:
     check_formats(options)
     kv = "f16" if options.kv == "auto" else options.kv
     if kv not in _CACHED:
-        raise BackendError(f"The native kernels cache keys and values as {' or '.join(_CACHED)}, not as {kv}.")
+        raise BackendError(
+            f"The native kernels cache keys and values as {' or '.join(_CACHED)}, not as {kv}; choose one of these."
+        )
     try:
         module = isa.load()
     except isa.NativeUnavailableError as error:

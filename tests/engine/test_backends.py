@@ -83,6 +83,19 @@ def test_formats_of_the_native_kernels_are_refused_elsewhere(
     assert choose(checkpoint, backend="reference", **{option: usual}).name == "reference"
 
 
+@pytest.mark.parametrize("value", ["bf16", "fp8"])
+def test_cache_formats_of_gpus_are_refused_on_a_cpu(
+    checkpoint: RandomCheckpoint, caplog: pytest.LogCaptureFixture, value: str
+) -> None:
+    message = refusal(checkpoint, backend="reference", kv_format=value)
+    assert message == f"--kv-format {value} needs the triton kernels; leave it at auto here."
+    reason = f"native kernels cache keys and values as f16 or int8, not as {value}; choose one of these."
+    assert refusal(checkpoint, backend="native", kv_format=value) == f"The {reason}"
+    message = refusal(checkpoint, kv_format=value)
+    assert message == f"--kv-format {value} cannot be had here, leave it at auto: the {reason}"
+    assert not caplog.messages
+
+
 def test_an_unknown_activation_format_is_refused_with_the_known_ones(checkpoint: RandomCheckpoint) -> None:
     message = refusal(checkpoint, backend="native", activations="int4")
     assert message == "There is no activation format 'int4'; choose one of mixed, int8, int16."
@@ -121,7 +134,10 @@ def test_a_gpu_triton_cannot_use_runs_torch_unless_triton_was_asked_for(
     assert [name for name, _ in asked] == ["triton", "reference"]
     assert caplog.messages == ["Running on the slower torch kernels: no GPU that fits is here; use another."]
     assert refusal(checkpoint, device="cuda", backend="triton") == "No GPU that fits is here; use another."
-    assert "needs the native or triton kernels" in refusal(checkpoint, device="cuda", kv_format="int8")
+    caplog.clear()
+    message = refusal(checkpoint, device="cuda", kv_format="int8")
+    assert message == ("--kv-format int8 cannot be had here, leave it at auto: no GPU that fits is here; use another.")
+    assert not caplog.messages
 
 
 def test_activations_are_the_native_kernels_own(checkpoint: RandomCheckpoint, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,6 +54,16 @@ def refusal(checkpoint: RandomCheckpoint, **options: object) -> str:
     return message
 
 
+def test_memory_that_does_not_do_is_said_in_one_sentence(
+    checkpoint: RandomCheckpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def out_of_memory(*given: object, **named: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate 2 GiB.")
+
+    monkeypatch.setattr("paceline.kernels.reference.allocate", out_of_memory)
+    assert "lower --kv-memory" in refusal(checkpoint, backend="reference")
+
+
 def test_a_default_engine_serves(checkpoint: RandomCheckpoint) -> None:
     engine = build(checkpoint, measured=True)
     assert engine.speculators == ("auto", "suffix", "none")

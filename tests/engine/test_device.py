@@ -12,6 +12,7 @@ import torch
 from paceline.engine import device
 from paceline.engine.device import choose_device
 from paceline.engine.errors import ConfigError
+from paceline.kernels.gpu import device as kernels_device
 
 
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, driver: bool, gpu: bool) -> None:
@@ -32,8 +33,13 @@ def test_an_unknown_device_is_refused() -> None:
 @pytest.mark.parametrize("driver", [False, True])
 def test_cuda_without_a_gpu_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, driver: bool) -> None:
     machine(monkeypatch, tmp_path, driver=driver, gpu=False)
-    with pytest.raises(ConfigError, match=r"no CUDA device; use --device cpu or auto\.$"):
-        choose_device("cuda")
+    for problem, said in (
+        (None, r"no CUDA device; use --device cpu or auto\.$"),  # torch itself finds nothing amiss
+        ("The driver is too old; update it.", r"^The driver is too old; update it\.$"),
+    ):
+        monkeypatch.setattr(kernels_device, "cuda_problem", lambda problem=problem: problem)
+        with pytest.raises(ConfigError, match=said):
+            choose_device("cuda")
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+import torch
 from fakes import RandomCheckpoint
 
 from paceline.engine.config import EngineConfig
 from paceline.engine.errors import ConfigError
-from paceline.engine.memory import memory_left, size_cache
+from paceline.engine.memory import enough_memory, memory_left, size_cache
 from paceline.kernels import backend
 from paceline.kernels.backend import Ops
 from paceline.kernels.paging import BLOCK_SIZE
@@ -47,3 +48,10 @@ def test_a_device_gives_most_of_what_is_left_and_no_more_than_there_is() -> None
 def test_the_hosts_memory_is_asked_for_half_a_gibibyte() -> None:
     blocks, _ = size_cache(EngineConfig(max_batch=1000, step_budget=1000), None, BLOCK, 100_000)
     assert blocks == 512
+
+
+def test_a_device_that_runs_out_of_memory_says_what_to_lower() -> None:
+    with pytest.raises(ConfigError, match=r"lower --kv-memory.*q4\.$"), enough_memory():
+        raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate 2 GiB.")
+    with pytest.raises(RuntimeError, match="something else"), enough_memory():
+        raise RuntimeError("something else")

@@ -99,6 +99,32 @@ def test_a_pass_sees_its_batch_whatever_size_it_is_padded_to(rng: torch.Generato
         assert recorder.replays == 2 * len(batches), "every pass is a replay, the first of a size, too"
 
 
+def test_how_many_rows_are_sampled_makes_few_sizes(rng: torch.Generator) -> None:
+    """Trees of many streams beside a prompt: more rows than 64, another number in each step."""
+    recorder, place = Recorder(), cache()
+    run = Passes(Machine(CPU, 4, recorder)).compile(seen)
+    for sampled in range(65, 97):
+        batch = batch_of([chain(0, 96 + sampled % 2)], rng, list(range(sampled)))
+        check(run(batch, place), batch)
+    assert recorder.captures <= 3
+
+
+def test_few_sampled_rows_stay_few_when_they_are_padded(rng: torch.Generator) -> None:
+    """Products sum in another order from 65 rows on."""
+    lengths = []
+
+    def watched(batch: DeviceBatch, cache: PagedCache) -> Results:
+        lengths.append((len(batch.sampled), len(batch.ids)))
+        return seen(batch, cache)
+
+    run, place = Passes(Machine(CPU, 4, None)).compile(watched), cache()
+    for rows in (12, 16, 60, 64):
+        for sampled in (rows - 1, rows):
+            batch = batch_of([chain(0, rows)], rng, list(range(sampled)))
+            check(run(batch, place), batch)
+    assert lengths == [(16, 12), (12, 12), (15, 16), (16, 16), (63, 64), (64, 64), (63, 64), (64, 64)]
+
+
 def test_sequences_may_share_more_blocks_than_there_are() -> None:
     """One prefix, named by each of them."""
     recorder, place = Recorder(), cache()
