@@ -37,7 +37,7 @@ Capture = Callable[[Callable[[], Results]], tuple[Replay, Results]]
 # Rows a pass is padded to. Products up to 64 rows read the weights once however many rows there are.
 SIZES = (*(1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64), *(96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048))
 _ITEMS = (16, *(64 * 2**tier for tier in range(13)))  # programs of one head in attention; surplus ones end at once
-_SAMPLED = (16, 64)  # of a pass that samples some of its rows
+_SAMPLED = (16, 64, 128, 256, 512, 1024)  # of a pass that samples some of its rows
 _WORK = "work."
 _PROGRAMS_PER_UNIT = 2  # of the device's multiprocessors: what attention is split for where there is little of it
 
@@ -145,7 +145,7 @@ class Passes:
         sampled = rows
         if len(batch.sampled) != len(batch.ids):
             sampled = _at_least(_SAMPLED, len(batch.sampled))
-            sampled += sampled == rows
+            sampled -= sampled == rows  # enough for some of them, and no more rows than one kernel takes
         width = 0 if batch.features is None else batch.features.shape[1]
         items = blocks = 0
         if work is not None:

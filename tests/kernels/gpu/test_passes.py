@@ -99,6 +99,30 @@ def test_a_pass_sees_its_batch_whatever_size_it_is_padded_to(rng: torch.Generato
         assert recorder.replays == 2 * len(batches), "every pass is a replay, the first of a size, too"
 
 
+def test_sampled_rows_are_no_more_than_one_kernel_takes(rng: torch.Generator) -> None:
+    """Up to 64 rows: padded to more, the head would sum in the order of a library."""
+    made = []
+
+    def counted(batch: DeviceBatch, cache: PagedCache) -> Results:
+        made.append(len(batch.sampled))
+        return seen(batch, cache)
+
+    run = Passes(Machine(CPU, 4, None)).compile(counted)
+    for rows, sampled in ((64, 63), (60, 20), (50, 49), (16, 15), (100, 60)):
+        batch = batch_of([chain(0, rows)], rng, list(range(sampled)))
+        check(run(batch, cache()), batch)
+    assert max(made) <= 64
+
+
+def test_sampled_rows_of_many_trees_share_sizes(rng: torch.Generator) -> None:
+    recorder, place = Recorder(), cache()
+    run = Passes(Machine(CPU, 4, recorder)).compile(seen)
+    for sampled in (65, 80, 97, 127):
+        batch = batch_of([chain(0, 180)], rng, list(range(sampled)))
+        check(run(batch, place), batch)
+    assert recorder.captures == 1
+
+
 def test_sequences_may_share_more_blocks_than_there_are() -> None:
     """One prefix, named by each of them."""
     recorder, place = Recorder(), cache()
