@@ -89,7 +89,9 @@ def equality(machine: Machine, report: Report, arguments: argparse.Namespace) ->
     small = Workload(prompts=2, longest=15, tokens=4, together=2, fitting=1, nodes=4)
     large = Workload(prompts=50, longest=100, tokens=128, together=8, fitting=3)
     workload = small if machine.interpreted else large
-    yield from Equality(_model(machine, report, arguments), _config(machine, arguments), workload).figures()
+    found = Equality(_model(machine, report, arguments), _config(machine, arguments), workload)
+    yield from found.figures()
+    yield from report.guarded("equality", found.near_ties())
 
 
 def bits(machine: Machine, report: Report, arguments: argparse.Namespace) -> Iterator[Figure]:
