@@ -60,9 +60,9 @@ bench: $(VENV)/.dev
 compile-table: $(VENV)/.dev
 	PYTHONPATH=tests/bench $(BIN)/python tests/bench/compile_table.py $(ARGS)
 
-# Nothing is installed: a machine that is lent for minutes has its own torch and Triton.
+# Nothing is installed: a machine that is lent for minutes has its own torch and Triton, maybe by a PYTHONPATH of its own.
 device-check: view
-	PYTHONPATH=.view:tests/bench:tests/support $(or $(DEVICE_PYTHON),$(PYTHON)) tests/bench/device_check.py $(ARGS)
+	PYTHONPATH=.view:tests/bench:tests/support$${PYTHONPATH:+:$$PYTHONPATH} $(or $(DEVICE_PYTHON),$(PYTHON)) tests/bench/device_check.py $(ARGS)
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format .

@@ -11,8 +11,8 @@ import argparse
 import json
 import os
 import sys
+import threading
 import time
-import traceback
 import types
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,11 +22,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from device_tools import Check, Figure, Machine
+    from device_report import Report
+    from device_tools import Figure, Machine
 
 PARTS = ("kernels", "equality", "bits", "rates", "steps")
 # Seconds a part needs at the least, on one H200: with less left it is skipped.
 _LEAST_S = {"kernels": 20, "equality": 30, "bits": 10, "rates": 15, "steps": 50}
+_GRACE_S = 10  # that a part may take from later ones before it is given up
 _FEW = 8  # rows of a step, where passes are slow
 
 
@@ -51,7 +53,10 @@ def find_machine(arguments: argparse.Namespace) -> Machine:
     """Exits, in one sentence, where there is no GPU to measure."""
     for name, hint in (("torch", "a build with CUDA"), ("triton", "it comes with torch's CUDA builds")):
         if util.find_spec(name) is None:
-            sys.exit(f"The device check needs {name}, which {sys.executable} does not have; install it ({hint}).")
+            sys.exit(
+                f"The device check needs {name}, which {sys.executable} does not have; install it ({hint}), or "
+                "name another Python, as in make device-check DEVICE_PYTHON=/path/to/python3."
+            )
     import torch
     from device_tools import Machine
 
@@ -65,36 +70,6 @@ def find_machine(arguments: argparse.Namespace) -> Machine:
 
         interpreter.hasten()
     return Machine(interpreted=arguments.interpret, minutes=arguments.minutes)
-
-
-class Report:
-    """Prints figures as they come, and keeps them: those of a device also in the record, part by part."""
-
-    def __init__(self, machine: Machine, commit: str) -> None:
-        from device_tools import provenance
-
-        self._made = {} if machine.interpreted else provenance(commit)
-        self.figures: list[tuple[str, Figure]] = []
-        self.failed: list[str] = []
-
-    def figure(self, part: str, figure: Figure) -> None:
-        from device_tools import RESULTS, append, figure_row
-
-        self.figures.append((part, figure))
-        bar = f"   {figure.bar} {figure.held}" if figure.bar else ""
-        print(f"{part}: {figure.name}: {figure.value:.5g} {figure.unit}{bar}", flush=True)
-        if self._made:
-            append(RESULTS / "device_check.csv", [figure_row(part, figure, self._made)])
-
-    def check(self, check: Check) -> None:
-        from device_tools import RESULTS, append, check_row
-
-        if not check.ok:
-            self.failed.append(f"{check.op} {check.variant} {check.note}")
-        error = check.note or f"{check.error:.3g} <= {check.bound:g}"
-        print(f"{'ok ' if check.ok else 'BAD'} {check.op}: {check.variant}: {error}", flush=True)
-        if self._made:
-            append(RESULTS / "device_kernels.csv", [check_row(check, self._made)])
 
 
 def kernels(machine: Machine, report: Report, arguments: argparse.Namespace) -> Iterator[Figure]:
@@ -114,7 +89,9 @@ def equality(machine: Machine, report: Report, arguments: argparse.Namespace) ->
     small = Workload(prompts=2, longest=15, tokens=4, together=2, fitting=1, nodes=4)
     large = Workload(prompts=50, longest=100, tokens=128, together=8, fitting=3)
     workload = small if machine.interpreted else large
-    yield from Equality(_model(machine, arguments), _config(machine, arguments), workload).figures()
+    found = Equality(_model(machine, report, arguments), _config(machine, arguments), workload)
+    yield from found.figures()
+    yield from report.guarded("equality", found.near_ties())
 
 
 def bits(machine: Machine, report: Report, arguments: argparse.Namespace) -> Iterator[Figure]:
@@ -122,14 +99,15 @@ def bits(machine: Machine, report: Report, arguments: argparse.Namespace) -> Ite
 
     small = Positions(length=7, contexts=(1, 4), nodes=4, chunk=5, streams=2)
     large = Positions(length=400, contexts=(1, 15, 100, 127, 128, 250, 300), nodes=64, chunk=37, streams=8)
-    checkpoint = _model(machine, arguments)
+    checkpoint = _model(machine, report, arguments)
     yield from figures(checkpoint, _ops(machine, arguments, checkpoint), small if machine.interpreted else large)
 
 
 def rates(machine: Machine, report: Report, arguments: argparse.Namespace) -> Iterator[Figure]:
-    from device_rates import figures
+    from device_rates import sections
 
-    yield from figures(machine)
+    for section in sections(machine):
+        yield from report.guarded("rates", section)
 
 
 def steps(machine: Machine, report: Report, arguments: argparse.Namespace) -> Iterator[Figure]:
@@ -137,7 +115,8 @@ def steps(machine: Machine, report: Report, arguments: argparse.Namespace) -> It
     from device_steps import figures
 
     checkpoint = RandomModel(TINY if machine.interpreted else LLAMA_8B)
-    yield from figures(machine, checkpoint, _config(machine, arguments), partial(_ops, machine, arguments, checkpoint))
+    load, guarded = partial(_ops, machine, arguments, checkpoint), partial(report.guarded, "steps")
+    yield from figures(machine, checkpoint, _config(machine, arguments), load, guarded)
 
 
 def _config(machine: Machine, arguments: argparse.Namespace) -> Any:
@@ -153,7 +132,7 @@ def _ops(machine: Machine, arguments: argparse.Namespace, checkpoint: Any) -> An
     return choose_ops(_config(machine, arguments), checkpoint, machine.device.type, None)
 
 
-def _model(machine: Machine, arguments: argparse.Namespace) -> Any:
+def _model(machine: Machine, report: Report, arguments: argparse.Namespace) -> Any:
     """The model asked for, or the default one where it is on this disk; else one of its shape with random weights."""
     from device_models import SMOLLM2, TINY, RandomModel
 
@@ -167,7 +146,10 @@ def _model(machine: Machine, arguments: argparse.Namespace) -> Any:
     try:
         checkpoint = open_checkpoint(path, default_cache())
     except (ModelError, ImportError) as error:
-        print(f"The weights are random, in the default model's shape: {error}", flush=True)
+        said = f"The weights are random, in the default model's shape: {error}"
+        print(said, flush=True)
+        if arguments.model:  # random ones are not what was asked for
+            report.broken.append(said)
         return RandomModel(SMOLLM2)
     print(f"The model is {checkpoint.name}.", flush=True)
     return checkpoint
@@ -179,42 +161,59 @@ def main(arguments: argparse.Namespace) -> int:
         os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is imported
     stand_in()
     machine = find_machine(arguments)
+    from device_report import Report
+
     report = Report(machine, arguments.commit)
-    broken = []
+    if arguments.anew:
+        report.broken.append("Earlier parts broke; what there is of them is told above.")
     for place, part in enumerate(arguments.only):
-        left, started = machine.left_s, time.monotonic()
+        left, started, later = machine.left_s, time.monotonic(), arguments.only[place + 1 :]
         if left < _LEAST_S[part]:
-            broken.append(f"{part}: skipped, {max(left, 0):.0f} s were left and it needs {_LEAST_S[part]} s")
+            report.broken.append(f"{part}: skipped, {max(left, 0):.0f} s were left and it needs {_LEAST_S[part]} s")
             continue
-        kept = sum(_LEAST_S[later] for later in arguments.only[place + 1 :])
-        try:
-            for figure in globals()[part](machine, report, arguments):
-                report.figure(part, figure)
-                if machine.left_s < kept:
-                    broken.append(f"{part}: cut short, later parts need the {kept} s that are left")
-                    break
-        except Exception as error:  # a part that breaks takes no other one's figures with it
-            traceback.print_exc()
-            broken.append(f"{part}: broke off, {type(error).__name__}: {error}")
-        machine.release()
+        kept = sum(_LEAST_S[each] for each in later)
+        patience = threading.Timer(
+            max(left - kept, _LEAST_S[part]) + _GRACE_S, give_up, (machine, report, arguments, part, later)
+        )
+        patience.daemon = True
+        if not machine.interpreted:
+            patience.start()
+        for figure in report.guarded(part, globals()[part](machine, report, arguments)):
+            report.figure(part, figure)
+            if machine.left_s < kept:
+                report.broken.append(f"{part}: cut short, later parts need the {kept} s that are left")
+                break
         print(f"{part}: {time.monotonic() - started:.1f} s", flush=True)
-    return conclude(machine, report, broken)
+        usable = machine.is_usable  # waits for the device
+        patience.cancel()
+        if not usable:
+            report.broken.append(f"{part}: left the device unusable for its process")
+            go_on(machine, report, arguments, later)
+        machine.release()
+    return report.conclude()
 
 
-def conclude(machine: Machine, report: Report, broken: list[str]) -> int:
-    """The verdict: every figure that has a bar, and what there is none of."""
-    from device_tools import NONE, SOME, table
+def give_up(machine: Machine, report: Report, arguments: argparse.Namespace, part: str, later: tuple[str, ...]) -> None:
+    """In a thread of its own: a kernel may never end."""
+    report.broken.append(f"{part}: given up, it took longer than it may")
+    go_on(machine, report, arguments, later)
 
-    judged = [(part, figure) for part, figure in report.figures if figure.bar is not None]
-    lines = [(part, f.name, f"{f.value:.4g} {f.unit}", str(f.bar), f.held) for part, f in judged]
-    print("\n" + table([("part", "figure", "value", "bar", "held"), *lines]))
-    for line in [*report.failed, *broken]:
-        print(line)
-    missed = [figure for _, figure in judged if figure.held == "NO"]
-    if machine.interpreted:
-        print("Interpreted on the CPU at tiny sizes: no figure says anything about a device, and none is recorded.")
-        missed = [figure for figure in missed if figure.bar in (NONE, SOME)]  # the others are of time
-    return 1 if broken or report.failed or missed else 0
+
+def go_on(machine: Machine, report: Report, arguments: argparse.Namespace, later: tuple[str, ...]) -> None:
+    """What is told so far, and the later parts by a new program in this one's place; never returns."""
+    report.conclude()
+    sys.stdout.flush()
+    if not later:
+        os._exit(1)
+    options = {
+        "only": ",".join(later),
+        "minutes": f"{machine.left_s / 60:.3f}",
+        "backend": arguments.backend,
+        "commit": arguments.commit,
+        "model": arguments.model,
+    }
+    words = [f"--{name}={value}" for name, value in options.items() if value]
+    os.execv(sys.executable, [sys.executable, __file__, "--anew", *words])
 
 
 def parse(words: list[str] | None = None) -> argparse.Namespace:
@@ -227,6 +226,7 @@ def parse(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--interpret", action="store_true", help="every part at tiny sizes on the CPU, nothing recorded"
     )
+    parser.add_argument("--anew", action="store_true", help=argparse.SUPPRESS)  # in the place of one that broke
     return parser.parse_args(words)
 
 

@@ -92,6 +92,15 @@ class Equality:
         yield self._compared("random trees, preempted", self._batches(engine))
         yield Figure("preemptions among these", engine.stats().preemptions, "sequences", SOME)
 
+    def near_ties(self) -> Iterator[Figure]:
+        """Without exact mode products of many rows are the library's, and so are those of many trees."""
+        workload = replace(self._workload, prompts=max(self._workload.prompts // 3, 1))
+        loose = Equality(self._checkpoint, replace(self._config, exact=False), workload)
+        engine = loose._engine(loose._random())
+        differ = loose._compared("", loose._batches(engine)).value
+        name = f"not exact, random trees, {workload.together} at a time: replies that differ"
+        yield Figure(name, differ, f"of {workload.prompts}")
+
     def _batches(self, engine: Engine) -> Replies:
         replies = Replies()
         size = self._workload.together

@@ -5,20 +5,18 @@ Cases run in several processes: what takes time is compiling, and a kernel that 
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import random
-import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 
 import numpy as np
 import torch
 from device_attention import attention_cases
 from device_linear import embed_cases, linear_cases
-from device_tools import Check, Machine
+from device_tools import Check, Machine, is_usable
+from device_workers import in_processes
 
 from paceline.kernels.batch import Batch
 from paceline.kernels.kv_cache import CacheShape
@@ -44,36 +42,29 @@ def checks(machine: Machine) -> Iterator[Check]:
     names = list(cases(machine.interpreted))
     if machine.interpreted:
         for name in names:
-            yield from run_case(name, True)
+            yield from run_case(name, True)[0]
     else:
-        yield from _in_processes(names, min(_PROCESSES, os.cpu_count() or 1), min(_PATIENCE_S, machine.left_s))
+        run = partial(run_case, interpreted=False)
+        yield from in_processes(run, names, min(_PROCESSES, os.cpu_count() or 1), min(_PATIENCE_S, machine.left_s))
 
 
-def _in_processes(names: list[str], processes: int, patience_s: float, interpreted: bool = False) -> Iterator[Check]:
-    until = time.monotonic() + patience_s
-    context = multiprocessing.get_context("spawn")  # a process that has used CUDA cannot be forked
-    pool = ProcessPoolExecutor(processes, context)
-    try:
-        for name, done in [(name, pool.submit(run_case, name, interpreted)) for name in names]:
-            try:
-                yield from done.result(timeout=max(until - time.monotonic(), 0.0))
-            except (BrokenProcessPool, TimeoutError) as error:
-                yield Check(name, "", float("nan"), 0, type(error).__name__)
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for child in multiprocessing.active_children():
-            child.kill()  # a kernel may never end
-
-
-def run_case(name: str, interpreted: bool) -> list[Check]:
+def run_case(name: str, interpreted: bool) -> tuple[list[Check], bool]:
+    """Its checks, and whether this process can go on: after an access out of bounds CUDA refuses everything."""
     device = torch.device("cpu" if interpreted else "cuda")
     torch.set_num_threads(2)  # of many processes at once
     done: list[Check] = []
     try:
         done += cases(interpreted)[name](device)
     except Exception as error:  # whatever a kernel or its compiler raises is this case's result
-        done.append(Check(name, "", float("nan"), 0, f"{type(error).__name__}: {error}".splitlines()[0][:200]))
-    return done
+        traceback.print_exc()
+        done.append(Check(name, "", float("nan"), 0, said(error)))
+    return done, interpreted or is_usable()
+
+
+def said(error: Exception) -> str:
+    """In one line. A compiler's errors begin with a place and end with what is wrong there."""
+    lines = [line.strip() for line in f"{type(error).__name__}: {error}".splitlines() if line.strip()]
+    return " … ".join(dict.fromkeys([lines[0][:200], lines[-1][-200:]]))
 
 
 def cases(interpreted: bool) -> dict[str, Case]:

@@ -45,12 +45,14 @@ def _sizes(machine: Machine) -> Sizes:
     return Sizes(LLAMA_8B, torch.bfloat16, sequences=8, context=8192, layers=4, paths=8)
 
 
-def figures(machine: Machine) -> Iterator[Figure]:
+def sections(machine: Machine) -> list[Iterator[Figure]]:
+    """Each can be made without the others."""
     sizes = _sizes(machine)
+    return [_copy(machine), _attention(machine, sizes), _products(machine, sizes), _moves(machine, sizes)]
+
+
+def _copy(machine: Machine) -> Iterator[Figure]:
     yield Figure("copy, read and written", machine.copy_rate / 1e9, "GB/s")
-    yield from _attention(machine, sizes)
-    yield from _products(machine, sizes)
-    yield from _moves(machine, sizes)
 
 
 def _share(machine: Machine, size: int, ms: float) -> float:

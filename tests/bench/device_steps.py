@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 import torch
 from device_models import RandomModel, bushy, depths
-from device_tools import Bar, Figure, Machine
+from device_tools import NONE, Bar, Figure, Machine
 from fakes import FLAT, Replies, Scripted, make_request
 
 from paceline.engine.build import build_engine
@@ -86,11 +86,30 @@ class Passes:
         return run
 
 
+Guarded = Callable[[Iterator[Figure]], Iterator[Figure]]
+
+
 def figures(
-    machine: Machine, checkpoint: RandomModel, config: EngineConfig, load: Callable[[], Ops]
+    machine: Machine, checkpoint: RandomModel, config: EngineConfig, load: Callable[[], Ops], guarded: Guarded
 ) -> Iterator[Figure]:
-    """load: makes the ops of the backend in question."""
+    """load: makes the ops of the backend in question. guarded: goes on behind a section that broke."""
     context = 6 if machine.interpreted else 2048
+    alone: dict[int, float] = {}
+    yield from guarded(_decoders(machine, checkpoint, load, alone, context, guarded))
+    machine.release()
+    config = replace(config, exact=False)
+    yield from guarded(_engine(machine, checkpoint, config, alone.get(1, float("nan")), context))
+
+
+def _decoders(
+    machine: Machine,
+    checkpoint: RandomModel,
+    load: Callable[[], Ops],
+    alone: dict[int, float],
+    context: int,
+    guarded: Guarded,
+) -> Iterator[Figure]:
+    """alone: is told the milliseconds of one stream's steps by rows."""
     start = time.perf_counter()
     ops = load()
     ops = replace(ops, pack=cache(ops.pack), pack_table=cache(ops.pack_table))  # two decoders, one set of weights
@@ -98,18 +117,13 @@ def figures(
     machine.wait()
     yield Figure("weights packed and on the device", time.perf_counter() - start, "s")
     passes.fill(chunk=512)
-    alone = yield from _by_rows(machine, passes)
-    yield from _against_one_row(machine, checkpoint, alone, context)
+    yield from guarded(_by_rows(machine, passes, alone))
+    yield from guarded(_against_one_row(machine, checkpoint, alone, context))
     library = Passes(checkpoint, replace(ops, linear=_library), context=context, streams=1)
     yield from _against_library(machine, passes, library)
-    del passes, library, ops
-    machine.release()
-    yield from _engine(machine, checkpoint, replace(config, exact=False), alone[1], context)
 
 
-def _by_rows(machine: Machine, passes: Passes) -> Iterator[Figure]:
-    """Step times; returns those of one stream by rows, in milliseconds."""
-    alone: dict[int, float] = {}
+def _by_rows(machine: Machine, passes: Passes, alone: dict[int, float]) -> Iterator[Figure]:
     for streams in (1, 2) if machine.interpreted else _STREAMS:
         for rows in (1, 4) if machine.interpreted else _ROWS:
             if rows >= streams and machine.left_s > 0:
@@ -123,7 +137,6 @@ def _by_rows(machine: Machine, passes: Passes) -> Iterator[Figure]:
                 if streams == 1:
                     alone[rows] = ms
                     yield Figure(f"first step of {rows} rows: compiled and captured", first, "ms")
-    return alone
 
 
 def _against_one_row(
@@ -153,12 +166,12 @@ def _library(
 
 def _against_library(machine: Machine, exact: Passes, library: Passes) -> Iterator[Figure]:
     """Passes whose products have one order for any number of rows, against the library's, which have several."""
-    ways = [(f"step of {rows} rows", [each.step(1, rows) for each in (exact, library)]) for rows in _small(machine)]
+    ways = [(f"step of {rows} rows", 4, [each.step(1, rows) for each in (exact, library)]) for rows in _small(machine)]
     prompts = (5,) if machine.interpreted else (512, 2048)
-    ways += [(f"prefill of {rows} rows", [each.prefill(rows) for each in (exact, library)]) for rows in prompts]
-    for name, (ours, theirs) in ways:
+    ways += [(f"prefill of {rows} rows", 1, [each.prefill(rows) for each in (exact, library)]) for rows in prompts]
+    for name, steps, (ours, theirs) in ways:
         if machine.left_s > 0:
-            one, other = (machine.stream_ms(step, steps=4, repeats=3) for step in (ours, theirs))
+            one, other = (machine.stream_ms(step, steps=steps, repeats=3) for step in (ours, theirs))
             yield Figure(f"{name}, exact", one, "ms")
             yield Figure(f"{name}, by the library's products", other, "ms")
             yield Figure(f"{name}, exact against the library's", one / other, "times", Bar(1.05))
@@ -211,6 +224,8 @@ def _engine(
     truth[plain.prompt] = clock.replies.tokens("plain")
     clock = _Clock()
     _run(engine, _request(checkpoint, "right", context, tokens, 7, mode="auto"), clock)
+    differ = int(clock.replies.tokens("right") != truth[plain.prompt])
+    yield Figure("with a drafter that is always right: replies that differ", differ, "of 1", NONE)
     yield Figure("with a drafter that is always right, 1 stream", _rate(clock), "tokens/s")
     yield Figure("its tokens per step", tokens / len(clock.told), "tokens")
 

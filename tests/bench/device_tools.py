@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import datetime
 import gc
+import logging
 import os
 import statistics
 import subprocess
@@ -12,7 +13,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import torch
 
 # Trial runs name another folder, so that the records hold only what was measured on a quiet machine.
 RESULTS = Path(os.environ.get("BENCH_RESULTS", Path(__file__).resolve().parent / "results"))
+_log = logging.getLogger(__name__)
 _COPIED = 1 << 30  # bytes, far beyond any last-level cache
 _GIT_S = 20
 
@@ -105,8 +106,15 @@ class Machine:
         if not self.interpreted:
             torch.cuda.empty_cache()
 
+    @property
+    def is_usable(self) -> bool:
+        return self.interpreted or is_usable()
+
     def captured(self, work: Callable[[], object]) -> Callable[[], object]:
-        """The same work as a CUDA graph, so that the host's time is no part of it. The first runs compile."""
+        """The same work as a CUDA graph, so that the host's time is no part of it. The first runs compile.
+
+        Where it cannot be captured, a warning, and the work itself.
+        """
         if self.interpreted:
             return work
         side = torch.cuda.Stream()
@@ -116,8 +124,12 @@ class Machine:
                 work()
         torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            work()
+        try:
+            with torch.cuda.graph(graph):
+                work()
+        except RuntimeError as error:
+            _log.warning("Timed without a CUDA graph, the host's time included: %s", error)
+            return work
         return graph.replay
 
     def ms(self, work: Callable[[], object], *, repeats: int = 25, per: int = 1, cold: bool = False) -> float:
@@ -163,6 +175,15 @@ class Machine:
         return self._copy_rate
 
 
+def is_usable() -> bool:
+    """Whether this process can still use the device: after some errors CUDA refuses whatever follows."""
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return False
+    return True
+
+
 def _walls_ms(work: Callable[[], object], repeats: int) -> list[float]:
     walls = []
     for _ in range(repeats):
@@ -182,10 +203,12 @@ def nbytes(packed: Any) -> int:
 
 def provenance(commit: str) -> dict[str, str]:
     """Where and when figures were made. commit: what to say where git knows none."""
+    import triton  # late: the kernels are told first how to run; and builds of it go by several names
+
     return {
         "device": torch.cuda.get_device_name(),
         "torch": torch.__version__,
-        "triton": metadata.version("triton"),
+        "triton": triton.__version__,
         "driver": _said("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader").partition("\n")[0],
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "commit": _commit() or commit,
@@ -239,7 +262,7 @@ def figure_row(part: str, figure: Figure, made: Mapping[str, str]) -> dict[str, 
 def check_row(check: Check, made: Mapping[str, str]) -> dict[str, Any]:
     return {
         "op": check.op,
-        "variant": check.variant,
+        "variant": check.variant or check.note,
         "max_error": float(f"{check.error:.3g}"),
         "bound": check.bound,
         "ok": "yes" if check.ok else "no",

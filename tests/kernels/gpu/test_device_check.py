@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
@@ -60,6 +63,56 @@ def test_parts_without_time_are_skipped_and_said(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "bits: skipped, " in done.stdout
     assert "steps: skipped, " in done.stdout
+
+
+BREAKING = """
+import os
+from device_tools import Check
+
+def case(name):
+    if name == "dies":
+        os._exit(3)
+    return [Check(name, "", float(os.getpid()), float("inf"))], name != "spoils"
+"""
+
+
+def test_a_case_that_breaks_its_process_takes_no_other_along(
+    tools: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stands for an error here is the number of the process."""
+    (tmp_path / "breaking.py").write_text(BREAKING, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    case = importlib.import_module("breaking").case
+    workers = importlib.import_module("device_workers")
+    names = ["good", "dies", "good", "spoils", "good"]
+    checks = list(workers.in_processes(case, names, 1, 120.0))
+    assert [check.op for check in checks] == names
+    assert [check.ok for check in checks] == [True, False, True, True, True]
+    first, _, second, spoilt, third = (check.error for check in checks)
+    assert second == spoilt
+    assert len({first, second, third}) == 3
+    late = list(workers.in_processes(case, names, 1, 0.0))
+    assert [check.note for check in late] == ["TimeoutError"] * len(names)
+
+
+def test_a_section_that_breaks_is_told_and_keeps_its_figures(
+    tools: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = importlib.import_module("device_report")
+    report = module.Report(tools.Machine(interpreted=True, minutes=1), "")
+
+    def section() -> Iterator[Any]:
+        yield tools.Figure("step", 3.0, "ms")
+        raise RuntimeError("out of memory")
+
+    for figure in report.guarded("steps", section()):
+        report.figure("steps", figure)
+    logging.getLogger("paceline.kernels").warning("no graphs")
+    logging.getLogger().removeHandler(logging.getLogger().handlers[-1])
+    assert [figure.name for _, figure in report.figures] == ["step"]
+    assert report.broken == ["steps: broke off, RuntimeError: out of memory", "no graphs"]
+    assert report.conclude() == 1
+    assert "no graphs" in capsys.readouterr().out
 
 
 def test_a_bar_is_reached_or_not_exceeded(tools: ModuleType) -> None:
