@@ -50,10 +50,7 @@ def choose_ops(config: EngineConfig, checkpoint: Checkpoint, device: str, cache:
     except backend.BackendError as error:
         if config.backend != "auto":
             raise ConfigError(str(error)) from error
-        reason = str(error)
-        if not reason.split()[0].isupper():  # as a variable is
-            reason = reason[0].lower() + reason[1:]
-        _log.warning("Running on the slower torch kernels: %s", reason)
+        _log.warning("Running on torch's kernels, which are slower. %s", error)
         name = "reference"
         _refuse_foreign(config, name)
         return backend.load(name, options)
