@@ -52,13 +52,10 @@ def choose_ops(config: EngineConfig, checkpoint: Checkpoint, device: str, cache:
     except backend.BackendError as error:
         if config.backend != "auto":
             raise ConfigError(str(error)) from error
-        reason = str(error)
-        if not reason.split()[0].isupper():  # as a variable is
-            reason = reason[0].lower() + reason[1:]
         if foreign := _foreign(config, "reference"):  # which would take over
             option, usual, _ = foreign
-            raise ConfigError(f"{option} cannot be had here, leave it at {usual}: {reason}") from error
-        _log.warning("Running on the slower torch kernels: %s", reason)
+            raise ConfigError(f"{option} cannot be had here; leave it at {usual}. {error}") from error
+        _log.warning("Running on torch's kernels, which are slower. %s", error)
         return backend.load("reference", options)
     if foreign := _foreign(config, name):
         option, usual, owners = foreign

@@ -15,6 +15,8 @@ from .sequence import Sequence
 
 Floats = NDArray[np.float32]
 
+_MOST_KEPT = 2**31 - 1  # more than any vocabulary has; kernels count in 64 bits, clients in any number
+
 
 def process_logits(logits: Floats, params: SamplingParams, prompt: Seq[int], output: Seq[int]) -> Floats:
     """Apply penalties and bias to logits [V], in float32; returns a new array.
@@ -55,12 +57,9 @@ def _likeliest(values: NDArray[np.float64], count: int) -> NDArray[np.int64]:
     return candidates[np.argsort(-values[candidates], kind="stable")][:count]
 
 
-_MOST = 2**31 - 1  # kernels count in 32 bits, clients in any number
-
-
 def draw_of(params: SamplingParams, position: int) -> Draw:
     """How the token at `position` is drawn."""
-    return Draw(params.seed, position, params.temperature, min(params.top_k, _MOST), params.top_p, params.min_p)
+    return Draw(params.seed, position, params.temperature, min(params.top_k, _MOST_KEPT), params.top_p, params.min_p)
 
 
 class Chooser:

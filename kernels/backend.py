@@ -132,13 +132,12 @@ def _native(options: Options) -> Ops:
 
 
 def _triton(options: Options) -> Ops:
-    try:
-        from .gpu.ops import build
-    except ModuleNotFoundError as error:
-        if error.name != "triton":
-            raise
-        raise BackendError(NO_TRITON) from None
-    return build(options)
+    from .gpu.device import check_machine
+
+    device = check_machine(options.device)  # first: what comes next cannot be imported without triton
+    from .gpu.ops import build
+
+    return build(options, device)
 
 
 def check_formats(options: Options) -> None:

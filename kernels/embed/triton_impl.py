@@ -91,8 +91,8 @@ def rows_kernel(ids, data, scales, out, inputs, words, BITS: tl.constexpr, GROUP
         tl.store(out + row * inputs + k, values.to(out.dtype.element_ty), mask=k < inputs)
 
 
-def _constants(weight_bits: int, group: int) -> dict[str, Any]:
-    return {"BITS": weight_bits, "GROUP": group, "UNITS": _UNITS}
+def _constants(bits: int, group: int) -> dict[str, Any]:
+    return {"BITS": bits, "GROUP": group, "UNITS": _UNITS}
 
 
 def unpack(weight: Weight, ids: torch.Tensor | None = None) -> torch.Tensor:

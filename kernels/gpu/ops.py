@@ -13,7 +13,6 @@ from ..embed.triton_impl import embed
 from ..feed.reference import feed
 from ..fill.triton_impl import fill
 from ..join.reference import join
-from ..kv_cache import Cache
 from ..kv_cache.triton_impl import allocate, block_bytes
 from ..linear.triton_impl import linear
 from ..move_kv.triton_impl import move_kv, move_slots
@@ -25,12 +24,10 @@ from ..settle.triton_impl import settle
 from ..tree_attention import Layout
 from ..tree_attention.triton_impl import DeviceWork, to_device, tree_attention
 from ..tree_attention.work import plan
-from .device import check_machine, check_model, free_memory
-from .packing import Packer
+from .device import check_model, free_memory
+from .packing import FLOATS, Packer
 from .passes import SIZES, Machine, Passes, cuda_capture
 
-# What weights that are floats compute in.
-_FLOATS = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
 _INTERPRETED_UNITS = 4  # multiprocessors of a machine that has none: work is split, as on a GPU
 
 
@@ -39,15 +36,14 @@ def _host(logits: torch.Tensor) -> NDArray[np.float32]:
     return rows
 
 
-def build(options: Options) -> Ops:
+def build(options: Options, device: torch.device) -> Ops:
     """In bfloat16 on a GPU, in float32 where kernels are interpreted; or in what `options.weights` says, if floats.
 
-    Raises BackendError where no Triton kernel can run, or for an unknown format.
+    device: of `check_machine`. Raises BackendError for a format that there is not, or not on a GPU.
     """
     check_formats(options)
-    device = check_machine(options.device)
     on_gpu = device.type == "cuda"
-    dtype = _FLOATS.get(options.weights, torch.bfloat16 if on_gpu else torch.float32)
+    dtype = FLOATS.get(options.weights, torch.bfloat16 if on_gpu else torch.float32)
     if on_gpu and dtype == torch.float32:
         raise BackendError("The Triton kernels compute in 16 bits on a GPU; choose bf16 or f16 in place of f32.")
     units = torch.cuda.get_device_properties(device).multi_processor_count if on_gpu else _INTERPRETED_UNITS
@@ -59,9 +55,6 @@ def build(options: Options) -> Ops:
         if isinstance(layout, Layout):
             return to_device(plan(layout, programs=units), device)
         return layout
-
-    def moved(cache: Cache, source: NDArray[np.int64], target: NDArray[np.int64]) -> None:
-        move_kv(cache, source, target)
 
     return Ops(
         name="triton",
@@ -83,7 +76,7 @@ def build(options: Options) -> Ops:
         rope_store=rope_store,
         prepare=prepare,
         tree_attention=tree_attention,
-        move_kv=moved,
+        move_kv=move_kv,
         sample=sample,
         rank=rank,
         settle=partial(settle, move=move_slots),

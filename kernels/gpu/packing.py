@@ -31,7 +31,7 @@ UNIT = 64  # inputs
 _HALF_UNIT = UNIT // 2  # inputs in a block of GGUF
 _PIECE = 4096  # rows converted at once
 _STORED = "stored"
-_FLOATS = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+FLOATS = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}  # forms of weights that are floats
 _LOSSLESS = {"Q4_0": "q4", "Q4_1": "q4", "Q8_0": "q8"}
 _QUANTISED = {"q4": (4, 32), "q4_128": (4, 128), "q8": (8, 32), "q8_128": (8, 128)}  # bits, inputs in a group
 
@@ -107,7 +107,7 @@ class Packer:
 
     def _floats(self, matrix: Matrix, form: str) -> torch.Tensor:
         """[N, K]; what is stored in the compute dtype goes to the device as it is."""
-        rounded = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}.get(form)
+        rounded = FLOATS.get(form)
         data = torch.empty(matrix.shape, dtype=self._dtype, device=self._device)
         row = 0
         for piece in _float_pieces(matrix):
@@ -154,7 +154,7 @@ def _sizes(inputs: int, bits: int, group: int) -> tuple[int, int]:
 def _float_pieces(matrix: Matrix) -> Iterator[torch.Tensor]:
     """The matrix from top to bottom on the host, in the dtype each part is stored in where that is a float."""
     for part in matrix.parts:
-        yield from _stored_floats(part) if part.kind in _FLOATS else _read_floats(part)
+        yield from _stored_floats(part) if part.kind.lower() in FLOATS else _read_floats(part)
 
 
 def _stored_floats(part: Stored) -> Iterator[torch.Tensor]:
@@ -162,7 +162,7 @@ def _stored_floats(part: Stored) -> Iterator[torch.Tensor]:
     for first in range(0, len(raw), _PIECE):
         # Torch takes no array that it may not write to; a file that is mapped is one.
         piece = torch.from_numpy(np.require(raw[first : first + _PIECE], requirements=["C", "W"]))
-        yield piece.view(_FLOATS[part.kind])
+        yield piece.view(FLOATS[part.kind.lower()])
 
 
 def _read_floats(part: Stored) -> Iterator[torch.Tensor]:

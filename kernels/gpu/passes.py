@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from ..batch import Batch
 from ..kv_cache import Cache
 from ..kv_cache.triton_impl import PagedCache
-from ..rank.triton_impl import DeviceDraws
+from ..rank.triton_impl import DeviceDraws, noise_arrays
 from ..sample import Draw
-from ..sample.triton_impl import draw_arrays
 from ..tree_attention.triton_impl import DeviceWork
 from ..tree_attention.work import Limits, Work, limits, plan
 from .staging import Staging
@@ -76,8 +75,7 @@ def _named(work: Work | Limits) -> dict[str, Any]:
 
 def _words(draws: Sequence[Draw]) -> NDArray[np.int32]:
     """[fields of `DeviceDraws`, M, 2], the words of 64-bit values."""
-    seed, position, _, temperature, *_ = draw_arrays(draws)
-    words: NDArray[np.int32] = np.stack((seed, position, temperature.view(np.int64))).view(np.int32)
+    words: NDArray[np.int32] = np.stack([values.view(np.int64) for values in noise_arrays(draws)]).view(np.int32)
     return words.reshape(len(DeviceDraws._fields), -1, 2)
 
 
@@ -158,6 +156,8 @@ class Passes:
         shapes: dict[str, Sequence[int]] = {}
         if size.draws:  # first, where 64-bit words may stand, and of an even number: kernels like 16 bytes
             shapes["draws"] = (len(DeviceDraws._fields), size.sampled + size.sampled % 2, 2)
+        if size.features:
+            shapes["features"] = (size.rows, size.features)
         shapes |= {
             "ids": (size.rows,),
             "positions": (size.rows,),
@@ -169,10 +169,10 @@ class Passes:
         if size.blocks:
             shapes |= _named(limits(size.rows, size.items, size.blocks))
         # Padding rows are computed like others, so they need a token, a position and a row that are there.
-        staging = Staging(shapes, self._device, {"draws": 0, "ids": 0, "positions": 0, "sampled": 0})
+        staging = Staging(shapes, self._device, dict.fromkeys(("draws", "features", "ids", "positions", "sampled"), 0))
         arrays = staging.on_device()
         layout = DeviceWork(*(arrays[_WORK + name] for name in DeviceWork._fields)) if size.blocks else None
-        features = torch.zeros(size.rows, size.features, device=self._device) if size.features else None
+        features = arrays["features"].view(torch.float32) if size.features else None
         draws = None
         if size.draws:
             words = arrays["draws"].view(torch.int64)[:, : size.sampled, 0]
@@ -183,6 +183,8 @@ class Passes:
 
     def _fill(self, captured: _Captured, batch: Batch, work: Work | None) -> None:
         arrays: dict[str, Any] = {} if batch.draws is None else {"draws": _words(batch.draws)}
+        if batch.features is not None and captured.batch.features is not None:
+            arrays["features"] = np.ascontiguousarray(batch.features, np.float32).view(np.int32)
         arrays |= {
             "ids": batch.ids,
             "positions": batch.positions,
@@ -194,9 +196,6 @@ class Passes:
         if work is not None:
             arrays |= _named(work)
         captured.staging.fill(arrays)
-        if batch.features is not None and captured.batch.features is not None:
-            features = torch.from_numpy(np.ascontiguousarray(batch.features))
-            captured.batch.features[: len(features)].copy_(features)
 
     def _run(
         self, captured: _Captured, forward: Callable[[Any, Cache], Any], cache: Cache, capture: Capture | None

@@ -51,8 +51,8 @@ class Staging:
     def fill(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take this step's arrays, in the order of their places; returns before the device has them.
 
-        Of the last one only what is used is copied: what stands behind it no kernel reads. Raises KeyError for a name
-        that is not there, ValueError for an array that does not fit.
+        Of the last one, unless it has a padding, only what is used is copied: what stands behind it no kernel reads.
+        Raises KeyError for a name that is not there, ValueError for an array that does not fit.
         """
         if self._copied is not None:
             self._copied.synchronize()  # the copy of a step that nobody waited for may still read this memory
@@ -61,11 +61,11 @@ class Staging:
             view = self._views[name]
             if values.ndim != view.ndim or any(map(gt, values.shape, view.shape)):
                 raise ValueError(f"{name} has the shape {values.shape}, there is room for {view.shape}")
-            last = name == next(reversed(self._views))
-            if not last:
+            used_alone = name == next(reversed(self._views)) and view.ndim == 1 and name not in self._paddings
+            if not used_alone:
                 view.fill(self._paddings.get(name, NOWHERE))
             view[tuple(map(slice, values.shape))] = values
-            end = self._starts[name] + (values.size if last and view.ndim == 1 else view.size)
+            end = self._starts[name] + (values.size if used_alone else view.size)
         self._device[:end].copy_(self._host[:end], non_blocking=True)
         if self._copied is not None:
             self._copied.record()

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-_ALIGNMENT = 16  # bytes: launchers tell compiled kernels apart by whether pointers are multiples of it
+from .variant import ALIGNMENT
 
 _TYPES = {np.dtype(np.int32): torch.int32, np.dtype(np.int64): torch.int64, np.dtype(np.float64): torch.float64}
 
@@ -17,12 +17,13 @@ _TYPES = {np.dtype(np.int32): torch.int32, np.dtype(np.int64): torch.int64, np.d
 def upload(arrays: Sequence[NDArray[Any]], device: torch.device) -> list[torch.Tensor]:
     """Copies of arrays of int32, int64 or float64: one asynchronous copy out of pinned memory, however many they are.
 
-    The tensors share their storage, and each starts at a multiple of 16 bytes.
+    The tensors share their storage, and each starts at a multiple of `ALIGNMENT` bytes: launchers tell compiled kernels
+    apart by that.
     """
     starts, end = [], 0
     for array in arrays:
         starts.append(end)
-        end += -(-array.nbytes // _ALIGNMENT) * _ALIGNMENT
+        end += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
     # Torch's allocator keeps pinned memory until copies that were started from it are done.
     staged = torch.empty(end, dtype=torch.uint8, pin_memory=device.type == "cuda")
     memory = staged.numpy()

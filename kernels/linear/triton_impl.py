@@ -23,7 +23,7 @@ from ..gpu.products import product, silu
 from ..gpu.variant import Variant
 from . import Norm
 
-SMALL = 64  # rows: with more, arithmetic is the bound, and the library's product is the better one
+SMALL = 64  # rows: with more, arithmetic is the bound, and the library's product should be the better one
 _ROWS = 16  # of a tile
 _WIDE = {  # bits, gate: outputs of a tile wider than 16
     (0, False): (32,),

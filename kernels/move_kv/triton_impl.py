@@ -10,6 +10,7 @@ import triton
 import triton.language as tl
 from numpy.typing import NDArray
 
+from ..gpu.transfer import upload
 from ..gpu.variant import Variant
 from ..kv_cache.triton_impl import LIMITS, POINTERS, PagedCache
 from ..paging import BLOCK_SIZE
@@ -96,7 +97,7 @@ def move_kv(cache: PagedCache, source: NDArray[np.int64], target: NDArray[np.int
     moves = np.full((2, 1, max(_FEW, triton.next_power_of_2(count))), -1, np.int64)
     moves[0, 0, :count] = source
     moves[1, 0, :count] = target
-    origins, places = torch.from_numpy(moves).to(cache.k.device)
+    ((origins, places),) = upload([moves], cache.k.device)
     if count <= MOVES:
         move_slots(cache, origins, places)
     else:

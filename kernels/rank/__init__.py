@@ -33,9 +33,8 @@ class Rank(Protocol):
         ...
 
 
-Draws = (
-    Any  # one per row of a pass, as its backend wants them: a field of the batch it hands to the function it compiles
-)
+# One per row of a pass, as its backend wants them: a field of the batch it hands to the function it compiles.
+Draws = Any
 
 
 class RankRows(Protocol):

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from ..gpu.gumbel import divided, gumbel, placed, token_of, words
 from ..gpu.nucleus import below
+from ..gpu.transfer import upload
 from ..gpu.variant import Variant
 from ..sample import Draw, Logits
-from ..sample.triton_impl import DrawTensors
+from ..sample.triton_impl import draw_arrays
 from . import Vocabulary
 from .reference import check
 from .reference import rank as rank_on_host
@@ -38,8 +39,8 @@ def _rank_kernel(
 
     `each` rows in turn have one draw, at consecutive positions from `ahead` after its own on.
 
-    The noise needs no shortcut here: GPUs that compute in float64 at half the speed of float32 hide it, and a row of
-    32,000 columns takes others some 10 us.
+    The noise needs no shortcut here: GPUs that compute in float64 at half the speed of float32 should hide it, and
+    others should need some 10 us for a row of 32,000 columns (estimates).
     """
     row, tile = tl.program_id(0), tl.program_id(1)
     column = tile * TILE + tl.arange(0, TILE)
@@ -125,6 +126,12 @@ class DeviceDraws(NamedTuple):
     temperature: torch.Tensor  # [R] float64
 
 
+def noise_arrays(draws: Sequence[Draw]) -> list[NDArray[Any]]:
+    """What `DeviceDraws` holds, in its order, on the host."""
+    seed, position, _, temperature, *_ = draw_arrays(draws)
+    return [seed, position, temperature]
+
+
 def _ranked(logits: torch.Tensor, ids: torch.Tensor | None, noise: DeviceDraws, ahead: int, k: int) -> torch.Tensor:
     """[2, k, M] int32: tokens, and probabilities as the bits of float32."""
     if logits.stride(1) != 1:
@@ -156,9 +163,9 @@ def rank(
         return rank_on_host(logits.float().cpu().numpy(), vocabulary, draws, k)
     check(logits.shape, vocabulary, draws, k)
     device = logits.device
-    noise = DrawTensors.of(draws, device)
     ids = None if vocabulary is None else _vocabularies.on(device, vocabulary)
-    ranked = _ranked(logits, ids, DeviceDraws(noise.seed, noise.position, noise.temperature), 0, k).cpu().numpy()
+    noise = DeviceDraws(*upload(noise_arrays(draws), device))
+    ranked = _ranked(logits, ids, noise, 0, k).cpu().numpy()
     return ranked[0].T.astype(np.int64), ranked[1].T.copy().view(np.float32)
 
 

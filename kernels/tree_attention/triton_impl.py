@@ -12,6 +12,7 @@ import torch
 import triton
 
 from ..gpu.partial_softmax import attend, combine
+from ..gpu.transfer import upload
 from ..gpu.variant import Variant
 from ..kv_cache.triton_impl import LIMITS, POINTERS, PagedCache
 from ..paging import BLOCK_SIZE
@@ -39,8 +40,7 @@ class DeviceWork(NamedTuple):
 
 def to_device(work: Work, device: torch.device) -> DeviceWork:
     # A step of chains alone has neither nodes nor paths, and a tensor without elements has no address to pass on.
-    arrays = (array if array.size else np.full(1, -1, np.int32) for array in work)
-    return DeviceWork(*(torch.from_numpy(array).to(device) for array in arrays))
+    return DeviceWork(*upload([array if array.size else np.full(1, -1, np.int32) for array in work], device))
 
 
 @dataclass(frozen=True, slots=True)

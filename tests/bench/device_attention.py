@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 
 import torch
-from device_linear import BOUND
+from device_linear import BOUND, differing, largest_error
 from device_tools import Check
 from jobs import Job, attention, branching, chain, layout_of, slots_of, tables
+from paged_caches import values
 
 from paceline.kernels.kv_cache import CacheShape
 from paceline.kernels.kv_cache.triton_impl import PagedCache, allocate
@@ -71,12 +72,9 @@ def _rotation(angles: torch.Tensor, device: torch.device) -> Rotation:
     return Rotation(angles.cos().float().to(device), angles.sin().float().to(device))
 
 
-def values(side: torch.Tensor, scale: torch.Tensor | None) -> torch.Tensor:
+def _held(side: torch.Tensor, scale: torch.Tensor | None) -> torch.Tensor:
     """What a side of a cache stands for in its first layer, [slots, Hkv, D] float64 on the CPU."""
-    held = side[0].cpu().double()
-    if scale is not None:
-        held = held * scale[0].cpu().double()[..., None]
-    return held.transpose(1, 2).flatten(0, 1)
+    return values(side.cpu(), None if scale is None else scale.cpu())[0].double()
 
 
 def _rope(device: torch.device, *, heads: Heads, dtype: torch.dtype, form: str, name: str) -> Iterator[Check]:
@@ -94,21 +92,17 @@ def _rope(device: torch.device, *, heads: Heads, dtype: torch.dtype, form: str, 
     turned = torch.complex(columns[..., :half], columns[..., half:]) * torch.polar(torch.ones_like(turn), turn)
     turned = torch.cat((turned.real, turned.imag), -1)
     first = heads.group * heads.kv
-    yield Check("rope_store", f"{name}, queries", _error(q, turned[:, :first]), BOUND[dtype])
-    keys, stored = turned[:, first : first + heads.kv], values(cache.k, cache.k_scale)[slots]
+    yield Check("rope_store", f"{name}, queries", largest_error(q, turned[:, :first]), BOUND[dtype])
+    keys, stored = turned[:, first : first + heads.kv], _held(cache.k, cache.k_scale)[slots]
     yield Check("rope_store", f"{name}, keys", _stored_error(stored, keys, form), _STORED.get(form, BOUND[dtype]))
-    given, stored = columns[:, first + heads.kv :], values(cache.v, cache.v_scale)[slots]
+    given, stored = columns[:, first + heads.kv :], _held(cache.v, cache.v_scale)[slots]
     bound = _STORED.get(form, 0.0)  # values are stored as they are
     yield Check("rope_store", f"{name}, values", _stored_error(stored, given, form), bound)
 
 
-def _error(got: torch.Tensor, want: torch.Tensor) -> float:
-    return float(((got.double() - want).abs() / (1 + want.abs())).max().nan_to_num(float("inf")))
-
-
 def _stored_error(got: torch.Tensor, want: torch.Tensor, form: str) -> float:
     if form == "auto":
-        return _error(got, want)
+        return largest_error(got, want)
     return float(((got - want).abs() / want.abs().amax(-1, keepdim=True)).max())
 
 
@@ -193,16 +187,16 @@ def _attention(
     jobs = _jobs(few, rng)
     all_ = _Sequences(jobs, heads, dtype, form, device, rng)
     whole = all_.attend(jobs, all_.owned, all_.q, all_.cache, _PROGRAMS)
-    k, v = values(all_.cache.k, all_.cache.k_scale), values(all_.cache.v, all_.cache.v_scale)
+    k, v = _held(all_.cache.k, all_.cache.k_scale), _held(all_.cache.v, all_.cache.v_scale)
     want = attention(all_.q, k, v, jobs, all_.owned)
-    yield Check("tree_attention", f"{name}, {len(jobs)} sequences", _error(whole, want), BOUND[dtype])
+    yield Check("tree_attention", f"{name}, {len(jobs)} sequences", largest_error(whole, want), BOUND[dtype])
 
     differ = sum(
-        _differing(all_.attend(jobs, all_.owned, all_.q, all_.cache, n), whole) for n in ((1,) if few else (1, 2048))
+        differing(all_.attend(jobs, all_.owned, all_.q, all_.cache, n), whole) for n in ((1,) if few else (1, 2048))
     )
     yield Check("tree_attention", f"{name}, rows that differ when split otherwise", differ, 0)
     differ = sum(
-        _differing(
+        differing(
             all_.attend([job], [all_.owned[i]], all_.q[all_.rows_of(i)], all_.cache, _PROGRAMS), whole[all_.rows_of(i)]
         )
         for i, job in enumerate(jobs)
@@ -218,9 +212,5 @@ def _attention(
             plain = all_.attend(
                 [chain(job.context + length - 1, 1)], [all_.owned[i]], all_.q[mine[-1:]], cache, _PROGRAMS
             )
-            differ += _differing(prompt, whole[mine]) + _differing(plain, whole[mine[-1:]])
+            differ += differing(prompt, whole[mine]) + differing(plain, whole[mine[-1:]])
     yield Check("tree_attention", f"{name}, nodes that differ from plain decoding and prefill", differ, 0)
-
-
-def _differing(one: torch.Tensor, other: torch.Tensor) -> int:
-    return int((one != other).any(-1).sum())

@@ -122,14 +122,16 @@ def _linear(
     want = want if residual is None else want + residual.double()
     name = f"{form} {str(dtype)[6:]} {product.name} {product.rows} x {product.columns}"
     whole = run(slice(0, most), False)
-    yield Check("linear", f"{name}, {most} rows", _error(whole, want[:most]), BOUND[dtype])
-    yield Check("linear", f"{name}, {past} rows, library", _error(run(slice(0, past), False), want), BOUND[dtype])
+    yield Check("linear", f"{name}, {most} rows", largest_error(whole, want[:most]), BOUND[dtype])
+    yield Check(
+        "linear", f"{name}, {past} rows, library", largest_error(run(slice(0, past), False), want), BOUND[dtype]
+    )
     differ = 0
     for count in counts:
         for first in {0, most - count}:
             rows = slice(first, first + count)
-            differ += _differing(run(rows, False), whole[rows])
-    differ += _differing(run(slice(0, past), True)[:most], whole)
+            differ += differing(run(rows, False), whole[rows])
+    differ += differing(run(slice(0, past), True)[:most], whole)
     yield Check("linear", f"{name}, rows that differ in other company", differ, 0)
 
 
@@ -149,13 +151,14 @@ def _expected(x: torch.Tensor, matrix: StoredMatrix, product: Product, scale: to
     return y
 
 
-def _error(got: torch.Tensor, want: torch.Tensor) -> float:
+def largest_error(got: torch.Tensor, want: torch.Tensor) -> float:
     """The largest, as a share of 1 + |value|; infinite where something is not finite."""
     error = ((got.double() - want).abs() / (1 + want.abs())).max()
     return float(error.nan_to_num(float("inf")))
 
 
-def _differing(one: torch.Tensor, other: torch.Tensor) -> int:
+def differing(one: torch.Tensor, other: torch.Tensor) -> int:
+    """Rows that are not the same."""
     return int((one != other).any(-1).sum())
 
 
@@ -165,4 +168,4 @@ def _embed(device: torch.device, *, form: str, rows: int, columns: int, dtype: t
     ids = torch.tensor([0, rows - 1, 7, 7, rows // 2])
     got = embed(table, ids.to(device)).cpu()
     want = _values(matrix, 0, rows)[ids].to(dtype)
-    yield Check("embed", f"{form} {str(dtype)[6:]} {rows} x {columns}, rows that differ", _differing(got, want), 0)
+    yield Check("embed", f"{form} {str(dtype)[6:]} {rows} x {columns}, rows that differ", differing(got, want), 0)

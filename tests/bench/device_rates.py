@@ -29,7 +29,7 @@ _PATH = 16  # nodes of the longest path that is moved
 
 @dataclass(frozen=True)
 class Sizes:
-    """programs: that attention is cut into."""
+    """What is computed: layers of a model, over sequences of one context; paths of accepted nodes to move."""
 
     config: ModelConfig
     dtype: torch.dtype

@@ -10,7 +10,8 @@ from paceline.kernels.backend import BackendError, load
 def test_reference_is_the_default_and_has_every_op() -> None:
     ops = load()
     assert ops.name == "reference"
-    data = ("name", "asynchronous", "guessing", "sizes")
+    assert ops.guessing is None
+    data = ("name", "asynchronous", "sizes", "guessing")
     assert all(callable(getattr(ops, field.name)) for field in dataclasses.fields(ops) if field.name not in data)
 
 

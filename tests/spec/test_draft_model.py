@@ -12,7 +12,7 @@ from fakes import RandomCheckpoint, make_request, run, tiny_engine
 from model_drafters import CountedModel, Watched, draft_model
 
 from paceline.engine.request import Request
-from paceline.spec.cached_drafter import CachedModel
+from paceline.spec.cached_model import CachedModel
 from paceline.spec.draft_model import TrimmedModel
 
 BACKENDS: dict[str, dict[str, Any]] = {

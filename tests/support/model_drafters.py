@@ -12,7 +12,7 @@ from paceline.engine.model.decoder import Decoder, cache_shape
 from paceline.kernels.backend import Options, load
 from paceline.kernels.batch import Batch
 from paceline.kernels.kv_cache import Cache
-from paceline.spec.cached_drafter import CachedModel
+from paceline.spec.cached_model import CachedModel
 from paceline.spec.draft_model import DraftModel
 from paceline.spec.proposer import Ask, Proposal, Proposer, Verdict
 

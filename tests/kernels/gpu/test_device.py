@@ -5,7 +5,7 @@ import sys
 import pytest
 import torch
 
-from paceline.kernels.backend import BackendError
+from paceline.kernels.backend import BackendError, Options, load
 from paceline.kernels.gpu import device
 from paceline.kernels.gpu.device import GPU, Start
 from paceline.kernels.kv_cache import CacheShape
@@ -95,7 +95,7 @@ def test_fp8_needs_hardware_that_converts() -> None:
 def test_a_machine_without_triton_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "triton", None)
     with pytest.raises(BackendError, match=r"pip install 'paceline\[gpu\]'"):
-        device.check_machine("cuda")
+        load("triton", Options(device="cuda"))
 
 
 def test_the_interpreter_runs_on_the_cpu() -> None:

@@ -9,7 +9,7 @@ from matrices import matrix_of
 from paceline.kernels.embed.triton_impl import unpack
 from paceline.kernels.gpu.packing import Packer, Weight
 from paceline.kernels.linear import Norm, triton_impl
-from paceline.kernels.linear.triton_impl import linear, variants
+from paceline.kernels.linear.triton_impl import linear
 
 CPU = torch.device("cpu")
 TOLERANCE = {torch.float32: 2e-5, torch.float16: 4e-3}
@@ -134,9 +134,3 @@ def test_norm_survives_zeros_and_a_gate_large_numbers() -> None:
 def test_a_gate_and_a_silu_exclude_each_other(rng: torch.Generator) -> None:
     with pytest.raises(ValueError, match="a gated result has no silu of its own"):
         linear(torch.zeros(1, 32), packed(rng, "q8", 8, 32, torch.float32), gate=True, silu=True, exact=False)
-
-
-def test_every_variant_names_each_argument_once() -> None:
-    for variant in variants():
-        assert sorted([*variant.types, *variant.constants]) == sorted(variant.kernel.arg_names), variant.name
-        assert set(variant.aligned) <= set(variant.types)

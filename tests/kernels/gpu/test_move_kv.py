@@ -9,7 +9,7 @@ from paged_caches import filled
 
 from paceline.kernels.kv_cache import CacheShape
 from paceline.kernels.kv_cache.triton_impl import PagedCache
-from paceline.kernels.move_kv.triton_impl import MOVES, move_kv, move_slots, variants
+from paceline.kernels.move_kv.triton_impl import MOVES, move_kv, move_slots
 
 BLOCKS = 4
 SLOTS = BLOCKS * 16
@@ -86,8 +86,3 @@ def test_a_row_of_one_move_and_one_of_most(rng: torch.Generator) -> None:
     assert_same(sides(cache), moved(before, [9], [100]))
     with pytest.raises(ValueError, match="at most 64 moves"):
         move_slots(cache, *torch.full((2, 1, MOVES + 1), -1))
-
-
-def test_variants_are_told_apart() -> None:
-    names = [variant.name for variant in variants()]
-    assert len(names) == len(set(names))

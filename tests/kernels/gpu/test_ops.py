@@ -19,6 +19,7 @@ def test_the_table_is_triton_and_complete() -> None:
     assert ops.name == "triton"
     assert not ops.asynchronous, "interpreted kernels run on the host"
     assert ops.sizes == (), "nor is anything prepared"
+    assert ops.guessing is not None
     data = ("name", "asynchronous", "sizes", "guessing")
     assert all(callable(getattr(ops, field.name)) for field in dataclasses.fields(ops) if field.name not in data)
 

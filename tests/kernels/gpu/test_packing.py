@@ -16,7 +16,6 @@ from paceline.engine.model.dequantize import dequantize
 from paceline.kernels.embed.triton_impl import embed, unpack
 from paceline.kernels.gpu import packing
 from paceline.kernels.gpu.packing import Packer, Weight
-from paceline.kernels.linear.triton_impl import linear
 
 CPU = torch.device("cpu")
 QUANTISED = {"q4": 32, "q8": 32, "q4_128": 128, "q8_128": 128}
@@ -148,7 +147,4 @@ def test_a_table_is_looked_up_and_is_its_own_head(rng: torch.Generator, form: st
         rows = embed(table, ids.to(kind))
         assert torch.equal(rows[:2], values[[30, 0]])
         assert not rows[2].any(), "padding"
-    head = packer().tied_head(table)
-    assert head.data.data_ptr() == table.data.data_ptr()
-    x = torch.randn(2, 1040, generator=rng)
-    torch.testing.assert_close(linear(x, head, exact=False), x @ values.T, atol=1e-4, rtol=1e-4)
+    assert packer().tied_head(table) is table

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from paceline.kernels.gpu.transfer import upload
 from paceline.kernels.rank import reference
-from paceline.kernels.rank.triton_impl import DeviceDraws, rank, rank_rows, variants
+from paceline.kernels.rank.triton_impl import DeviceDraws, noise_arrays, rank, rank_rows
 from paceline.kernels.sample import Draw
-from paceline.kernels.sample.triton_impl import DrawTensors, sample
+from paceline.kernels.sample.triton_impl import sample
 
 LAST_SEED = 2**64 - 1
 
@@ -90,11 +91,6 @@ def test_a_vocabulary_that_is_gone_is_not_taken_for_another() -> None:
         gc.collect()
 
 
-def test_variants_name_every_argument() -> None:
-    for variant in variants():
-        assert set(variant.kernel.arg_names) == {*variant.types, *variant.constants}
-
-
 @pytest.mark.parametrize(
     ("dtype", "trimmed", "each", "ahead"), [(torch.float32, False, 1, 3), (torch.float16, True, 2, 1)]
 )
@@ -105,11 +101,10 @@ def test_rows_of_a_pass_rank_at_the_positions_after_their_draws(
     logits = torch.from_numpy(random.standard_normal((4 * each, 1100), np.float32) * 3).to(dtype)
     vocabulary = np.sort(random.permutation(9000)[:1100]) if trimmed else None
     draws = [Draw(LAST_SEED - 7, 2**32 - 2, 0.8), Draw(3, 17, 0.0), Draw(3, 17, 1e-30), Draw(2**63, 5, 1.3)]
-    tensors = DrawTensors.of(draws, logits.device)
     tokens, probabilities = rank_rows(
         logits,
         None if vocabulary is None else torch.from_numpy(vocabulary.astype(np.int32)),
-        DeviceDraws(tensors.seed, tensors.position, tensors.temperature),
+        DeviceDraws(*upload(noise_arrays(draws), logits.device)),
         ahead,
         5,
     )

@@ -8,7 +8,7 @@ from paceline.kernels.kv_cache import CacheShape
 from paceline.kernels.kv_cache.triton_impl import PagedCache, allocate
 from paceline.kernels.linear import Norm
 from paceline.kernels.rope_store import Rotation
-from paceline.kernels.rope_store.triton_impl import rope_store, variants
+from paceline.kernels.rope_store.triton_impl import rope_store
 
 BLOCKS = 3
 SLOTS = BLOCKS * 16
@@ -178,8 +178,3 @@ def test_a_row_has_the_same_bits_alone_and_among_others(rng: torch.Generator, fo
         assert torch.equal(case.run(one_by_one, slice(row, row + 1)), q[row : row + 1])
     assert torch.equal(together.k, one_by_one.k)
     assert torch.equal(together.v, one_by_one.v)
-
-
-def test_variants_are_told_apart() -> None:
-    names = [variant.name for variant in variants()]
-    assert len(names) == len(set(names))

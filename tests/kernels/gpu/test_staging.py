@@ -28,6 +28,14 @@ def test_arrays_stand_at_fixed_places_and_what_a_step_leaves_is_marked() -> None
     assert all(array.dtype == torch.int32 and array.data_ptr() % 16 == 0 for array in device.values())
 
 
+def test_an_array_with_a_padding_is_padded_wherever_it_stands() -> None:
+    for shapes in ({"ids": (4,), "sampled": (4,)}, {"sampled": (4,), "ids": (4,)}):
+        staging = Staging(shapes, CPU, {"sampled": 0})
+        for count in (2, 4, 3):
+            staging.fill({name: np.arange(1, count + 1) for name in shapes})
+            assert staging.on_device()["sampled"].tolist() == [*range(1, count + 1), *[0] * (4 - count)]
+
+
 def test_an_array_that_does_not_fit_is_refused() -> None:
     staging = Staging({"ids": (4,), "items": (3, 2)}, CPU)
     with pytest.raises(ValueError, match=r"items has the shape \(4, 2\), there is room for \(3, 2\)"):

@@ -12,7 +12,7 @@ from jobs import Job, attention, branching, chain, layout_of, slots_of, tables
 from paceline.kernels.kv_cache.triton_impl import PagedCache
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.kernels.tree_attention import Layout
-from paceline.kernels.tree_attention.triton_impl import DeviceWork, to_device, tree_attention, variants
+from paceline.kernels.tree_attention.triton_impl import DeviceWork, to_device, tree_attention
 from paceline.kernels.tree_attention.work import GROUP, TILE, UNIT, limits, plan
 
 TOLERANCE = {torch.float32: 2e-5, torch.float16: 2e-3}
@@ -201,8 +201,3 @@ def test_plan_fits_its_limits_and_computes_every_unit_of_every_row_once(rng: tor
             for array, shape in zip(work, limits(len(work.positions), len(work.items), len(work.tables)), strict=True):
                 assert array.ndim == len(shape)
                 assert all(size <= most for size, most in zip(array.shape, shape, strict=True))
-
-
-def test_variants_have_names_of_their_own() -> None:
-    names = [variant.name for variant in variants()]
-    assert len(set(names)) == len(names)
