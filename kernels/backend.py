@@ -31,11 +31,6 @@ WEIGHTS = ("stored", "q4", "q4_128", "q8", "q8_128", "bf16", "f16", "f32")
 ACTIVATIONS = ("mixed", "int8", "int16")
 KV_FORMATS = ("auto", "f16", "bf16", "int8", "fp8")
 
-NO_TRITON = (
-    "The Triton kernels need triton, which is not installed; run pip install 'paceline[gpu]', or install torch's CUDA "
-    "build, which brings it."
-)
-
 
 class BackendError(Exception):
     """A backend that was asked for by name and cannot run here; the text is one sentence for a person."""

@@ -10,12 +10,17 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..backend import NO_TRITON, BackendError
+from ..backend import BackendError
 from ..kv_cache import CacheShape
 
 _HEAD_STEP, _HEAD_MOST = 16, 256  # head sizes: what a tile of `tl.dot` needs, and what registers hold
 _OLDEST = (8, 0)  # Ampere: bfloat16 in tensor cores, asynchronous copies
 _OLDEST_FP8 = (8, 9)  # Ada: conversion to float8_e4m3fn
+
+_NO_TRITON = (
+    "The Triton kernels need triton, which is not installed; run pip install 'paceline[gpu]', or install torch's CUDA "
+    "build, which brings it."
+)
 
 
 class Start(NamedTuple):
@@ -127,7 +132,7 @@ def check_machine(device: str) -> torch.device:
     try:
         from triton import knobs  # late: a machine without it is told so here
     except ImportError as error:
-        raise BackendError(NO_TRITON) from error
+        raise BackendError(_NO_TRITON) from error
     wanted = torch.device(device)
     _refuse(device_problem(wanted, interpreted=knobs.runtime.interpret))
     if wanted.type == "cuda":
