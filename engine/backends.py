@@ -23,6 +23,7 @@ _FORMATS = {
     "activations": ("mixed", ("native",)),
     "kv_format": ("auto", ("native", "triton")),
 }
+_EXACT = ("native", "triton")  # whose rows can have bits that depend on nothing else
 _GPU_ONLY = ("bf16", "fp8")  # formats of a cache that the native kernels do not have
 
 
@@ -53,21 +54,23 @@ def choose_ops(config: EngineConfig, checkpoint: Checkpoint, device: str, cache:
         if config.backend != "auto":
             raise ConfigError(str(error)) from error
         if foreign := _foreign(config, "reference"):  # which would take over
-            option, usual, _ = foreign
-            raise ConfigError(f"{option} cannot be had here; leave it at {usual}. {error}") from error
+            option, otherwise, _ = foreign
+            raise ConfigError(f"{option} cannot be had here; {otherwise}. {error}") from error
         _log.warning("Running on torch's kernels, which are slower. %s", error)
         return backend.load("reference", options)
     if foreign := _foreign(config, name):
-        option, usual, owners = foreign
-        raise ConfigError(f"{option} needs the {' or '.join(owners)} kernels; leave it at {usual} here.")
+        option, otherwise, owners = foreign
+        raise ConfigError(f"{option} needs the {' or '.join(owners)} kernels; {otherwise} here.")
     return ops
 
 
 def _foreign(config: EngineConfig, name: str) -> tuple[str, str, Sequence[str]] | None:
-    """(an option as it was given, the value that asks for nothing, backends that have it) that this backend lacks."""
+    """(an option as it was given, what to do instead, backends that have it) of one that this backend lacks."""
     for field, (usual, owners) in _FORMATS.items():
         value = getattr(config, field)
         having = ("triton",) if field == "kv_format" and value in _GPU_ONLY else owners
         if value != usual and name not in having:
-            return f"--{field.replace('_', '-')} {value}", usual, having
+            return f"--{field.replace('_', '-')} {value}", f"leave it at {usual}", having
+    if config.exact and name not in _EXACT:
+        return "--exact", "leave it out", _EXACT
     return None

@@ -76,6 +76,13 @@ def test_formats_of_the_native_kernels_are_refused_elsewhere(
     assert choose(checkpoint, backend="reference", **{option: usual}).name == "reference"
 
 
+def test_exactness_is_not_promised_by_torch(checkpoint: RandomCheckpoint) -> None:
+    message = refusal(checkpoint, backend="reference", exact=True)
+    assert message == "--exact needs the native or triton kernels; leave it out here."
+    refused = refusal(checkpoint, exact=True)  # the native kernels do not fit the model: torch would take over
+    assert refused.startswith("--exact cannot be had here; leave it out. The native kernels")
+
+
 @pytest.mark.parametrize("value", ["bf16", "fp8"])
 def test_cache_formats_of_gpus_are_refused_on_a_cpu(
     checkpoint: RandomCheckpoint, caplog: pytest.LogCaptureFixture, value: str
