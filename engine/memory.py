@@ -15,7 +15,7 @@ from .page_table import blocks_for
 
 _DEFAULT_CPU_KV = 512 << 20
 _DEFAULT_DEVICE_SHARE = 0.8  # of what a device has left beside the weights; passes and drafters need some, too
-_PASSES = 512 << 20  # what the passes of a small model need beside weights and cache
+_PASSES = 1 << 30  # what passes need beside weights and cache: logits, partial states, an unpacked weight
 
 
 def memory_left(ops: Ops, weights: ModelWeights) -> int | None:
