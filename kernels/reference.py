@@ -15,6 +15,7 @@ from .batch import Batch
 from .embed.reference import embed, pack_table, tied_head
 from .feed.reference import feed
 from .gpu.device import free_memory
+from .gpu.transfer import host
 from .kv_cache import Cache
 from .kv_cache.reference import allocate, block_bytes
 from .linear.reference import linear, pack
@@ -61,13 +62,8 @@ def _compile(forward: Callable[[Any, Cache], Any], device: torch.device) -> Pass
     return run
 
 
-def _host(logits: torch.Tensor) -> NDArray[np.float32]:
-    rows: NDArray[np.float32] = logits.float().cpu().numpy()
-    return rows
-
-
 def _read(logits: torch.Tensor | NDArray[np.float32]) -> NDArray[np.float32]:
-    return _host(logits) if isinstance(logits, torch.Tensor) else logits
+    return host(logits) if isinstance(logits, torch.Tensor) else logits
 
 
 def _sample(logits: torch.Tensor | NDArray[np.float32], draws: Sequence[Draw]) -> list[int]:
@@ -121,7 +117,7 @@ def build(options: Options) -> Ops:
         rank=_rank,
         settle=partial(settle, argmax=_argmax),
         guessing=None,
-        host=_host,
+        host=host,
         sizes=(),
         wait=partial(_wait, device),
         finish=lambda: None,

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from ..backend import BackendError, Guessing, Ops, Options, check_formats
 from ..embed.triton_impl import embed
@@ -27,13 +25,9 @@ from ..tree_attention.work import plan
 from .device import check_model, free_memory
 from .packing import FLOATS, Packer
 from .passes import SIZES, Machine, Passes, cuda_capture
+from .transfer import host
 
 _INTERPRETED_UNITS = 4  # multiprocessors of a machine that has none: work is split, as on a GPU
-
-
-def _host(logits: torch.Tensor) -> NDArray[np.float32]:
-    rows: NDArray[np.float32] = logits.float().cpu().numpy()
-    return rows
 
 
 def build(options: Options, device: torch.device) -> Ops:
@@ -81,7 +75,7 @@ def build(options: Options, device: torch.device) -> Ops:
         rank=rank,
         settle=partial(settle, move=move_slots),
         guessing=Guessing(rank_rows, join, fill),
-        host=_host,
+        host=host,
         sizes=SIZES if on_gpu else (),
         wait=partial(torch.cuda.synchronize, device) if on_gpu else lambda: None,
         finish=lambda: None,

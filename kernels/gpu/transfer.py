@@ -1,4 +1,4 @@
-"""Host arrays of one step brought to the device together."""
+"""Host arrays of one step brought to the device together, and what was computed there brought back."""
 
 from __future__ import annotations
 
@@ -34,3 +34,9 @@ def upload(arrays: Sequence[NDArray[Any]], device: torch.device) -> list[torch.T
         moved[start : start + array.nbytes].view(_TYPES[array.dtype]).view(array.shape)
         for array, start in zip(arrays, starts, strict=True)
     ]
+
+
+def host(logits: torch.Tensor) -> NDArray[np.float32]:
+    """The values as the host reads them, which waits for the device."""
+    rows: NDArray[np.float32] = logits.float().cpu().numpy()
+    return rows
