@@ -62,7 +62,7 @@ compile-table: $(VENV)/.dev
 
 # Nothing is installed: a machine that is lent for minutes has its own torch and Triton, maybe by a PYTHONPATH of its own.
 device-check: view
-	PYTHONPATH=.view:tests/bench:tests/support$${PYTHONPATH:+:$$PYTHONPATH} $(or $(DEVICE_PYTHON),$(PYTHON)) tests/bench/device_check.py $(ARGS)
+	PYTHONPATH=.view:tests/bench:tests/support$${PYTHONPATH:+:$$PYTHONPATH} $(or $(DEVICE_PYTHON),$(wildcard $(BIN)/python),$(PYTHON)) tests/bench/device_check.py $(ARGS)
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format .

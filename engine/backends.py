@@ -58,6 +58,7 @@ def choose_ops(config: EngineConfig, checkpoint: Checkpoint, device: str, cache:
             raise ConfigError(f"{option} cannot be had here; {otherwise}. {error}") from error
         _log.warning("Running on torch's kernels, which are slower. %s", error)
         return backend.load("reference", options)
+    _log.info("The model runs on the %s kernels, on %s.", name, device)
     if foreign := _foreign(config, name):
         option, otherwise, owners = foreign
         raise ConfigError(f"{option} needs the {' or '.join(owners)} kernels; {otherwise} here.")

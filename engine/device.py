@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from pathlib import Path
 
 from .errors import ConfigError
+
+_log = logging.getLogger(__name__)
 
 # What a driver that torch can use makes: NVIDIA's, AMD's, and the GPU of a Windows host under WSL.
 _DRIVERS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
@@ -18,7 +21,13 @@ def choose_device(name: str) -> str:
     if name == "cuda" and not _torch_sees_cuda():
         raise ConfigError(_what_keeps_cuda())
     if name == "auto":
-        return "cuda" if _has_driver() and _torch_sees_cuda() else "cpu"
+        if not _has_driver():
+            return "cpu"
+        if _torch_sees_cuda():
+            return "cuda"
+        if sys.platform == "linux":  # elsewhere nothing says that there is a GPU at all
+            _log.warning("A GPU's driver is here, and yet the model runs on the CPU. %s", _what_keeps_cuda())
+        return "cpu"
     return name
 
 

@@ -18,8 +18,8 @@ _OLDEST = (8, 0)  # Ampere: bfloat16 in tensor cores, asynchronous copies
 _OLDEST_FP8 = (8, 9)  # Ada: conversion to float8_e4m3fn
 
 _NO_TRITON = (
-    "The Triton kernels need triton, which is not installed; run pip install 'paceline[gpu]', or install torch's CUDA "
-    "build, which brings it."
+    "The Triton kernels need triton, which is not installed; install torch's CUDA build, which brings it, or run "
+    "pip install triton in the environment that Paceline runs in."
 )
 
 
@@ -129,11 +129,13 @@ def check_machine(device: str) -> torch.device:
 
     Raises BackendError where no kernel can run.
     """
+    wanted = torch.device(device)
     try:
         from triton import knobs  # late: a machine without it is told so here
     except ImportError as error:
+        _refuse(device_problem(wanted, interpreted=False))  # first what triton alone would not mend
+        _refuse(cuda_problem())
         raise BackendError(_NO_TRITON) from error
-    wanted = torch.device(device)
     _refuse(device_problem(wanted, interpreted=knobs.runtime.interpret))
     if wanted.type == "cuda":
         _refuse(cuda_problem())

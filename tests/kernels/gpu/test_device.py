@@ -92,9 +92,17 @@ def test_fp8_needs_hardware_that_converts() -> None:
         assert f"which the {gpu.name} is not; choose --kv-format int8" in str(device.model_problem(shape, "fp8", gpu))
 
 
-def test_a_machine_without_triton_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_triton_is_told_how_to_get_it_once_a_gpu_can_be_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "triton", None)
-    with pytest.raises(BackendError, match=r"pip install 'paceline\[gpu\]'"):
+    with pytest.raises(BackendError, match=r"The Triton kernels run on a GPU, not on cpu"):
+        load("triton", Options(device="cpu"))
+    monkeypatch.setattr(device, "cuda_problem", lambda: "No driver is here.")
+    with pytest.raises(BackendError, match=r"^No driver is here\.$"):
+        load("triton", Options(device="cuda"))
+    monkeypatch.setattr(device, "cuda_problem", lambda: None)
+    with pytest.raises(BackendError, match=r"needs? triton, which is not installed; .* run pip install triton"):
         load("triton", Options(device="cuda"))
 
 
