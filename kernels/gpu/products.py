@@ -91,11 +91,11 @@ def product(
     x: torch.Tensor,
     weight: Weight,
     *,
-    norm: Norm | None,
-    residual: torch.Tensor | None,
-    gate: bool,
-    silu: bool,
-    wide: bool,
+    norm: Norm | None = None,
+    residual: torch.Tensor | None = None,
+    gate: bool = False,
+    silu: bool = False,
+    wide: bool = False,
 ) -> torch.Tensor:
     """The contract of `Linear`, for more than a few rows. A quantised weight is unpacked into scratch memory first."""
     if norm is not None:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
-import torch
 from device_models import RandomModel, bushy, depths
 from device_tools import NONE, Bar, Figure, Machine
 from fakes import FLAT, Replies, Scripted, make_request
@@ -21,9 +20,7 @@ from paceline.engine.model.decoder import Decoder, cache_shape
 from paceline.engine.request import Delta, Request
 from paceline.kernels.backend import Ops
 from paceline.kernels.batch import Batch
-from paceline.kernels.gpu.packing import Weight
 from paceline.kernels.gpu.products import product
-from paceline.kernels.linear import Norm
 from paceline.kernels.paging import BLOCK_SIZE, slots_of
 from paceline.kernels.sample import Draw
 from paceline.spec.cost import StepCost
@@ -119,7 +116,7 @@ def _decoders(
     passes.fill(chunk=512)
     yield from guarded(_by_rows(machine, passes, alone))
     yield from guarded(_against_one_row(machine, checkpoint, alone, context))
-    library = Passes(checkpoint, replace(ops, linear=_library), context=context, streams=1)
+    library = Passes(checkpoint, replace(ops, linear=product), context=context, streams=1)
     yield from _against_library(machine, passes, library)
 
 
@@ -148,20 +145,6 @@ def _against_one_row(
     yield Figure(f"step of 1 row {behind} against the weights' bytes", alone[1] / floor, "times", Bar(1.25))
     nodes = max(rows for rows in alone if rows <= _TREE)
     yield Figure(f"step of {nodes} nodes {behind} against 1 node", alone[nodes] / alone[1], "times", Bar(1.10))
-
-
-def _library(
-    x: torch.Tensor,
-    weight: Weight,
-    *,
-    norm: Norm | None = None,
-    residual: torch.Tensor | None = None,
-    gate: bool = False,
-    silu: bool = False,
-    wide: bool = False,
-) -> torch.Tensor:
-    """The contract of `Linear` by the library's product, for any number of rows."""
-    return product(x, weight, norm=norm, residual=residual, gate=gate, silu=silu, wide=wide)
 
 
 def _against_library(machine: Machine, exact: Passes, library: Passes) -> Iterator[Figure]:

@@ -6,9 +6,10 @@ from functools import partial
 import pytest
 import torch
 from matrices import dense, matrix_of
+from stored_parts import Stack
 
 from paceline.kernels.backend import WEIGHTS, Ops
-from paceline.kernels.linear import ArrayMatrix, Norm, float_pieces, reference
+from paceline.kernels.linear import Norm, float_pieces, reference
 
 SHAPES = [(1, 8, 16), (2, 33, 6), (5, 80, 24), (17, 64, 192), (70, 7, 2)]  # rows, K, N
 EXTRAS = list(itertools.product(*[(False, True)] * 3, ("plain", "gate", "silu")))  # norm, bias, residual
@@ -106,21 +107,13 @@ def test_a_matrix_in_memory_is_read_in_pieces(rng: torch.Generator, dtype: torch
     assert matrix_of(values).raw().tobytes() == values.view(torch.uint8).numpy().tobytes()
 
 
-class Stack:
-    """Parts by rows. Implements `Matrix`."""
-
-    def __init__(self, *parts: ArrayMatrix) -> None:
-        self.parts = parts
-        self.shape = (sum(part.shape[0] for part in parts), parts[0].shape[1])
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_the_reference_reads_what_lies_in_several_parts(
     rng: torch.Generator, monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype
 ) -> None:
     """Pieces end where a part ends: none is larger than asked for."""
     parts = [torch.randn(rows, 3, generator=rng) for rows in (7, 2, 4)]
-    stack = Stack(*map(matrix_of, parts))
+    stack = Stack(list(map(matrix_of, parts)))
     assert [len(piece) for piece in float_pieces(stack, 4)] == [4, 3, 2, 4]
     monkeypatch.setattr(reference, "_PIECE", 4)
     got = reference.read(stack, dtype, CPU)

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 import torch
-from gguf import GGMLQuantizationType
-from gguf.quants import quantize
 from matrices import dense, matrix_of
-from numpy.typing import NDArray
+from stored_parts import Part, Stack, stored
 
-from paceline.engine.model.dequantize import dequantize
 from paceline.kernels.embed.triton_impl import embed, unpack
 from paceline.kernels.gpu import packing
 from paceline.kernels.gpu.packing import Packer, Weight
@@ -21,46 +16,11 @@ CPU = torch.device("cpu")
 QUANTISED = {"q4": 32, "q8": 32, "q4_128": 128, "q8_128": 128}
 
 
-@dataclass(frozen=True)
-class Part:
-    """A tensor as a checkpoint stores it. Implements `Stored`."""
-
-    kind: str
-    bytes_: NDArray[np.uint8]
-    columns: int
-    name: str = "part"
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return len(self.bytes_), self.columns
-
-    def raw(self) -> NDArray[np.uint8]:
-        return self.bytes_
-
-    def read(self, first: int, out: NDArray[np.float32]) -> None:
-        dequantize(np.ascontiguousarray(self.bytes_[first : first + len(out)]), self.kind, out)
-
-
-class Stack:
-    """Parts by rows. Implements `Matrix`."""
-
-    def __init__(self, *parts: Part) -> None:
-        self.parts = parts
-        self.shape = (sum(part.shape[0] for part in parts), parts[0].shape[1])
-
-
-def stored(kind: str, rows: int, columns: int, seed: int = 0) -> Part:
+def mapped(kind: str, rows: int, columns: int, seed: int = 0) -> Part:
     """Every integer and odd scales occur in the quantised kinds; the memory is read-only, as a mapped file's is."""
-    random = np.random.default_rng([seed, rows, columns])
-    values = random.standard_normal((rows, columns), np.float32)
-    raw = np.ascontiguousarray(quantize(values, GGMLQuantizationType[kind])).view(np.uint8).reshape(rows, -1)
-    if kind in ("Q4_0", "Q4_1", "Q8_0"):
-        head = 4 if kind == "Q4_1" else 2
-        blocks = random.integers(0, 256, raw.size, np.uint8).reshape(rows, columns // 32, -1)
-        blocks[..., 1:head:2] &= 0b10111011  # exponents of at most 0b01110: below one
-        raw = blocks.reshape(rows, -1)
-    raw.flags.writeable = False
-    return Part(kind, raw, columns)
+    part = stored(kind, rows, columns, seed, wild=True)
+    part.bytes_.flags.writeable = False
+    return part
 
 
 def packer(weights: str = "stored", dtype: torch.dtype = torch.float32) -> Packer:
@@ -71,7 +31,7 @@ def packer(weights: str = "stored", dtype: torch.dtype = torch.float32) -> Packe
 @pytest.mark.parametrize("kind", ["Q4_0", "Q4_1", "Q8_0", "F32", "F16", "BF16"])
 def test_stored_values_come_out_bit_for_bit(kind: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "_PIECE", 4)
-    matrix = Stack(stored(kind, 5, columns), stored(kind, 2, columns, 1))
+    matrix = Stack([mapped(kind, 5, columns), mapped(kind, 2, columns, 1)])
     weight = packer().pack(matrix)
     assert torch.equal(unpack(weight), dense(matrix))
     assert weight.bits == {"Q4": 4, "Q8": 8}.get(kind[:2], 0)
@@ -81,22 +41,22 @@ def test_stored_values_come_out_bit_for_bit(kind: str, columns: int, monkeypatch
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 def test_floats_are_held_in_the_compute_dtype(dtype: torch.dtype) -> None:
     for kind in ("F32", "F16", "BF16", "Q8_0"):
-        matrix = stored(kind, 5, 64)
-        stack = Stack(matrix)
+        matrix = mapped(kind, 5, 64)
+        stack = Stack([matrix])
         weight = packer("bf16" if dtype == torch.bfloat16 else "f16", dtype).pack(stack)
         assert weight.data.dtype == dtype
         assert torch.equal(weight.data, dense(stack).to(dtype))
 
 
 def test_parts_stored_differently_keep_their_values() -> None:
-    mixed = Stack(stored("Q4_1", 3, 64), stored("Q8_0", 2, 64), stored("F16", 3, 64))
+    mixed = Stack([mapped("Q4_1", 3, 64), mapped("Q8_0", 2, 64), mapped("F16", 3, 64)])
     weight = packer().pack(mixed)
     assert weight.bits == 0
     assert torch.equal(weight.data, dense(mixed))
 
 
 def test_a_request_to_round_spares_what_is_stored_that_way() -> None:
-    exact, other = Stack(stored("Q4_1", 4, 64)), Stack(stored("Q8_0", 4, 64))
+    exact, other = Stack([mapped("Q4_1", 4, 64)]), Stack([mapped("Q8_0", 4, 64)])
     assert torch.equal(unpack(packer("q4").pack(exact)), dense(exact))
     assert torch.equal(unpack(packer("f32").pack(other)), dense(other))
     assert packer("q4").pack(other).bits == 4
