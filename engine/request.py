@@ -11,10 +11,11 @@ from paceline.spec.planner import Reason
 from paceline.spec.tree import MAX_NODES
 
 from .errors import RequestError
+from .grammar import Grammar
 
 MAX_TOP_LOGPROBS = 20
 
-Finish = Literal["stop", "length", "abort", "error"]
+Finish = Literal["stop", "length", "prefilled", "abort", "error"]
 Priority = Literal["interactive", "normal", "background"]
 
 PRIORITY_ORDER: Mapping[Priority, int] = MappingProxyType({"interactive": 0, "normal": 1, "background": 2})
@@ -44,6 +45,7 @@ class SamplingParams:
     logit_bias: Mapping[int, float] = field(default_factory=dict)
     stop_ids: frozenset[int] = frozenset()  # these end the reply and are never part of its text
     logprobs: int | None = None  # None is off, else the number of alternatives reported per token
+    grammar: Grammar | None = None  # the reply's tokens are those it allows
 
     def __post_init__(self) -> None:
         _require(self.max_tokens >= 1, "max_tokens", f"max_tokens must be at least 1, got {self.max_tokens}.")
@@ -111,13 +113,20 @@ class Speculation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One reply to make: prompt ids, sampling, priority and speculation."""
+    """One reply to make: prompt ids, sampling, priority and speculation.
+
+    prefill_only: no token is chosen; keys and values of the prompt's full blocks are computed and published, and the
+    request ends with "prefilled". pin: when the request ends, however it does, the published blocks of its tokens are
+    pinned for this owner, in place of what was pinned for it before; "" pins nothing.
+    """
 
     id: str
     prompt: tuple[int, ...]
     sampling: SamplingParams
     priority: Priority = "normal"
     speculation: Speculation = Speculation()
+    prefill_only: bool = False
+    pin: str = ""
 
     def __post_init__(self) -> None:
         _require(len(self.prompt) > 0, "messages", "The prompt is empty; send at least one token of text.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import hmac
 import ipaddress
 import logging
@@ -14,10 +15,12 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .api_errors import ApiError, as_api_error
+from .caller import ANYONE, Anyone, Caller
 from .context import Context
 
 KEY_PROTOCOL = "openai-insecure-api-key."  # browsers cannot set headers on a WebSocket: the key rides as a subprotocol
 _GUARDED = ("/v1", "/metrics")
+_CALLER = "paceline.caller"  # in the scope
 _log = logging.getLogger("paceline.server")
 
 
@@ -27,6 +30,17 @@ def key_of(headers: Headers, subprotocols: Iterable[str] = ()) -> str | None:
     if scheme.lower() == "bearer" and value:
         return value.strip()
     return next((p.removeprefix(KEY_PROTOCOL) for p in subprotocols if p.startswith(KEY_PROTOCOL)), None)
+
+
+class _KeyHolder(Anyone):
+    def __init__(self, key: str) -> None:
+        self.id = hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest()
+
+
+def caller_of(scope: Scope) -> Caller:
+    """Whose request this is, as the gate found out."""
+    caller: Caller = scope.get(_CALLER, ANYONE)
+    return caller
 
 
 def key_is_known(sent: str | None, keys: Iterable[str]) -> bool:
@@ -126,16 +140,17 @@ class Gate:
                 f"Pages from {(origin or '')[:80]!r} may not use this server; allow them with --allow-origin.",
                 code="origin_not_allowed",
             )
-        if settings.api_keys and _is_guarded(scope["path"]):
-            key = key_of(headers, scope.get("subprotocols", ()))
-            if not key_is_known(key, settings.api_keys):
-                said = "No API key was sent" if key is None else "The API key is not known here"
-                raise ApiError(
-                    401,
-                    f"{said}; send a valid one as Authorization: Bearer KEY.",
-                    code="invalid_api_key",
-                    headers={"www-authenticate": "Bearer"},
-                )
+        key = key_of(headers, scope.get("subprotocols", ()))
+        if settings.api_keys and _is_guarded(scope["path"]) and not key_is_known(key, settings.api_keys):
+            said = "No API key was sent" if key is None else "The API key is not known here"
+            raise ApiError(
+                401,
+                f"{said}; send a valid one as Authorization: Bearer KEY.",
+                code="invalid_api_key",
+                headers={"www-authenticate": "Bearer"},
+            )
+        if key is not None:
+            scope[_CALLER] = _KeyHolder(key)
 
     def _count(self, scope: Scope, status: int) -> None:
         route = scope["path"] if scope["path"] in self._routes else "other"

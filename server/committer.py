@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from paceline.engine.request import Delta, Finish, TokenLogprob
 
+from .reply_parts import Part, PartReader, PlainReader
 from .spec_figures import SpecFigures
 from .stop_strings import StopStrings
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from paceline.spec.planner import Reason
 
     from .text_decoder import TextDecoder
+
+
+Ending = Finish | Literal["tool_calls"]
 
 
 class Vocabulary(Protocol):
@@ -35,9 +39,10 @@ class Piece:
     """
 
     text: str = ""
+    parts: tuple[Part, ...] = ()  # what `text` is, and what earlier text turned out to be
     tokens: tuple[int, ...] = ()
     logprobs: tuple[TokenLogprob, ...] | None = None  # aligned with tokens
-    finish: Finish | None = None
+    finish: Ending | None = None
     cut: int | None = None  # the reply ends here though the engine went on: keep this many output tokens
     drafted: int = 0  # guesses verified in this step
     accepted: int = 0  # of these, the ones the reply keeps
@@ -75,7 +80,9 @@ class Committer:
         stops: StopStrings,
         stop_ids: Collection[int],
         prompt_tokens: int,
+        reader: PartReader | None = None,
     ) -> None:
+        """reader: of this reply's text; by default all of it is for the client to read."""
         self._decoder = tokenizer.decoder()
         self._stops = stops
         self._stop_ids = frozenset(stop_ids)
@@ -87,6 +94,7 @@ class Committer:
         self._prompt_tokens = prompt_tokens
         self._cached_tokens = 0
         self._finished = False
+        self._reader = reader or PlainReader()
         self.figures = SpecFigures()
 
     def push(self, delta: Delta) -> Piece:
@@ -120,12 +128,16 @@ class Committer:
         text = self._release(self._stops.pending(self._state) if finish is None else 0)
         self._kept += kept
         accepted = min(delta.accepted, kept)
+        parts = self._reader.push(text)
+        if finish is not None:
+            parts += self._reader.close()
         self.figures.add(delta.drafted, accepted)
         return Piece(
             text=text,
+            parts=tuple(parts),
             tokens=delta.tokens[:kept],
             logprobs=None if delta.logprobs is None else delta.logprobs[:kept],
-            finish=finish,
+            finish="tool_calls" if finish == "stop" and self._reader.called else finish,
             cut=self._kept if cut else None,
             drafted=delta.drafted,
             accepted=accepted,

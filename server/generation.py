@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 
-from paceline.engine.request import Priority, Request
+from paceline.engine.request import Request
 
-from .committer import Committer, Piece
+from .caller import ANYONE, Caller
+from .committer import Committer, Ending, Piece
 from .fields import JsonObject
 from .metrics import Meter, Outcome
 from .parameters import Parameters, derive_seed, random_seed, speculation_of
 from .prediction import PredictionMatch
+from .prepared import Prepared
 from .service import Service
 from .spec_figures import SpecFigures
 from .stop_strings import StopStrings
 from .stream import Stream
+
+_OUTCOMES: Mapping[Ending, Outcome] = MappingProxyType({"length": "length", "abort": "cancelled", "error": "error"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,40 +39,51 @@ class Generation:
         service: Service,
         *,
         id: str,  # noqa: A002 - the reply's id on the wire
-        prompt: tuple[int, ...],
+        prepared: Prepared,
         parameters: Parameters,
         protocol: str,
         started: float,  # time.perf_counter() when the request arrived
         n: int = 1,
-        priority: Priority = "normal",
-        caller: str = "",
+        caller: Caller = ANYONE,
+        pin: str = "",
         prediction: tuple[int, ...] = (),
     ) -> None:
         """Submits at once. Raises RequestError or OverloadedError, with nothing left running.
 
-        caller: the API key of whoever asks, "" without one. prediction: tokens the reply may turn out to have.
+        caller: whoever asks. prediction: tokens the reply may turn out to have. pin: whose conversation this is, for
+        `Request.pin`.
         """
         self.seed = parameters.seed if parameters.seed is not None else random_seed()
-        self._tokenizer = service.tokenizer
+        prompt = prepared.prompt
         room = service.context_length - len(prompt)
         limit = room if parameters.max_tokens is None else min(parameters.max_tokens, room)
-        speculation = speculation_of(parameters.speculation, caller, prediction[:limit])
+        speculation = speculation_of(parameters.speculation, caller.id, prediction[:limit])
         self.requests = [
             Request(
                 id=f"{id}-{i}",
                 prompt=prompt,
                 sampling=parameters.sampling_with(
-                    max_tokens=limit, seed=derive_seed(self.seed, i), stop_ids=service.stop_ids
+                    max_tokens=limit,
+                    seed=derive_seed(self.seed, i),
+                    stop_ids=service.stop_ids,
+                    grammar=prepared.grammar,
                 ),
-                priority=priority,
+                priority=parameters.priority,
                 speculation=speculation,
+                pin=pin,
             )
             for i in range(n)
         ]
         self._index = {request.id: i for i, request in enumerate(self.requests)}
-        stops = StopStrings(parameters.stop)
+        stops = StopStrings((*parameters.stop, *prepared.stops))
         self.committers = [
-            Committer(service.tokenizer, stops=stops, stop_ids=service.stop_ids, prompt_tokens=len(prompt))
+            Committer(
+                service.tokenizer,
+                stops=stops,
+                stop_ids=service.stop_ids,
+                prompt_tokens=len(prompt),
+                reader=prepared.reader(),
+            )
             for _ in self.requests
         ]
         self._matches = [PredictionMatch(prediction) for _ in self.requests]
@@ -104,7 +120,7 @@ class Generation:
         if piece.cut is not None:
             self._stream.cut(delta.request_id, piece.cut)
         if piece.finish is not None:
-            self.meters[index].end("cancelled" if piece.finish == "abort" else piece.finish)
+            self.meters[index].end(_OUTCOMES.get(piece.finish, "stop"))
         return Step(index, piece)
 
     def abort(self, outcome: Outcome = "cancelled") -> None:

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from paceline.engine.request import TokenLogprob
 
 from .api_errors import ApiError, json_response
-from .auth import key_of
+from .auth import caller_of
 from .chat_request import ChatRequest, parse_chat_request
 from .context import Context
 from .fields import JsonObject
@@ -64,12 +64,12 @@ class OpenAI:
         generation = Generation(
             self._service,
             id=reply_id,
-            prompt=await self._service.prompt(asked.messages),
+            prepared=await self._service.prepare(asked.messages, asked.parameters),
             parameters=asked.parameters,
             protocol="prefill" if asked.prefill_only else "chat",
             n=asked.n,
             started=started,
-            caller=key_of(request.headers) or "",
+            caller=caller_of(request.scope),
             prediction=() if asked.prefill_only else await self._service.prediction(asked.prediction),
         )
         wire = ChatWire(

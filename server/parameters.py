@@ -8,10 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from paceline.engine.errors import RequestError
-from paceline.engine.request import MAX_TOP_LOGPROBS, SamplingParams, Speculation
+from paceline.engine.grammar import Grammar
+from paceline.engine.request import MAX_TOP_LOGPROBS, PRIORITY_ORDER, Priority, SamplingParams, Speculation
 from paceline.spec.tree import MAX_NODES
 
 from .fields import Fields
+from .reply_format import FREE_TEXT, ReplyFormat
+from .tool_use import NO_TOOLS, ToolUse
 
 MAX_STOP_STRINGS = 64
 MAX_STOP_CHARS = 1000
@@ -62,9 +65,14 @@ class Parameters:
     stop: tuple[str, ...] = ()
     speculation: Speculation = field(default_factory=Speculation)
     telemetry: bool = False  # figures of each verify step beside its text
+    priority: Priority = "normal"
+    tools: ToolUse = NO_TOOLS
+    format: ReplyFormat = FREE_TEXT
 
-    def sampling_with(self, *, max_tokens: int, seed: int, stop_ids: frozenset[int]) -> SamplingParams:
-        return replace(self.sampling, max_tokens=max_tokens, seed=seed, stop_ids=stop_ids)
+    def sampling_with(
+        self, *, max_tokens: int, seed: int, stop_ids: frozenset[int], grammar: Grammar | None = None
+    ) -> SamplingParams:
+        return replace(self.sampling, max_tokens=max_tokens, seed=seed, stop_ids=stop_ids, grammar=grammar)
 
 
 def read_parameters(fields: Fields, limits: Limits, base: Parameters) -> Parameters:
@@ -87,6 +95,8 @@ def read_parameters(fields: Fields, limits: Limits, base: Parameters) -> Paramet
         sampling["logit_bias"] = _read_bias(bias, limits)
     if fields.has("logprobs") or fields.has("top_logprobs"):
         sampling["logprobs"] = _read_logprobs(fields)
+    if (priority := fields.choice("priority", PRIORITY_ORDER)) is not None:
+        changes["priority"] = priority
     if (asked := fields.child("speculation")) is not None:
         changes["speculation"] = _read_speculation(asked, limits, base.speculation)
         if (telemetry := asked.boolean("telemetry")) is not None:

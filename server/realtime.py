@@ -20,7 +20,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from paceline.engine.errors import PacelineError
 
 from .api_errors import ApiError
-from .auth import key_of
+from .auth import caller_of
 from .context import Context
 from .conversation import Conversation
 from .generation import Generation
@@ -85,7 +85,7 @@ class _Connection:
         self._context = context
         self._service = context.service
         self._websocket = websocket
-        self._caller = key_of(websocket.headers, websocket.scope.get("subprotocols", ())) or ""
+        self._caller = caller_of(websocket.scope)
         self._session = Session(
             model=self._service.model_id,
             limits=self._service.limits,
@@ -165,11 +165,10 @@ class _Connection:
             generation = Generation(
                 self._service,
                 id=begin.response_id,
-                prompt=await self._service.prompt(begin.messages),
+                prepared=await self._service.prepare(begin.messages, begin.parameters),
                 parameters=begin.parameters,
                 protocol="realtime",
                 started=started,
-                priority="interactive",
                 caller=self._caller,
             )
         except Exception as error:

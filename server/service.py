@@ -20,7 +20,8 @@ from paceline.spec.tree import MAX_NODES
 from .api_errors import ApiError
 from .chat_template import ChatTemplate
 from .metrics import Metrics
-from .parameters import Limits
+from .parameters import Limits, Parameters
+from .prepared import Prepared
 from .stage_bars import progress_bars
 from .stream import Streams
 from .template_guard import strings
@@ -128,6 +129,10 @@ class Service:
         if len(ids) >= self.context_length:
             raise self._too_long(f"{len(ids)} tokens")
         return tuple(ids)
+
+    async def prepare(self, messages: Sequence[Mapping[str, Any]], parameters: Parameters) -> Prepared:
+        """What a reply with these parameters to this conversation needs. Raises as `prompt` does."""
+        return Prepared(await self.prompt(messages))
 
     async def prediction(self, text: str) -> tuple[int, ...]:
         """Token ids of a predicted output, as much of its beginning as could ever be generated."""

@@ -72,7 +72,7 @@ class Session:
         self._id = new_id("sess")
         self._conversation_id = new_id("conv")
         self._instructions = ""
-        self._parameters = Parameters()
+        self._parameters = Parameters(priority="interactive")
         self._responses: dict[str, Response] = {}
         self._events = 0
         self._handlers: dict[str, Callable[[Fields], list[Output]]] = {
@@ -129,7 +129,7 @@ class Session:
         match piece.finish:
             case None:
                 return out
-            case "stop":
+            case "stop" | "tool_calls":
                 return out + self._end(response, "completed", None)
             case "length":
                 return out + self._end(response, "incomplete", {"reason": "max_output_tokens"})

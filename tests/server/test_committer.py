@@ -8,6 +8,7 @@ from vocabularies import sentencepiece_tokenizer
 
 from paceline.engine.request import Finish
 from paceline.server.committer import Committer, Piece, Usage
+from paceline.server.reply_parts import Words
 from paceline.server.spec_figures import SpecFigures
 
 SENTENCEPIECE = sentencepiece_tokenizer()
@@ -151,6 +152,7 @@ def test_a_stop_early_in_a_long_run_ends_everything_there() -> None:
     piece = reply.push(delta(run, drafted=12, accepted=8, logprobs=logprobs(run), cached_tokens=5))
     assert piece == Piece(
         text="a",
+        parts=(Words("a"),),
         tokens=tuple(run[:2]),
         logprobs=logprobs(run)[:2],
         finish="stop",

@@ -11,6 +11,7 @@ from paceline.engine.errors import RequestError
 from paceline.server.fields import Fields
 from paceline.server.generation import Generation, Step
 from paceline.server.parameters import Parameters, derive_seed, read_parameters
+from paceline.server.prepared import Prepared
 from paceline.server.service import Service
 
 PROMPT = tuple(range(10, 40))
@@ -27,7 +28,7 @@ async def finished(generation: Generation) -> list[Step]:
 def start(service: Service, n: int = 1, name: str = "g", max_tokens: int = 12, **parameters: Any) -> Generation:
     asked = read_parameters(Fields(parameters), service.limits, Parameters(max_tokens=max_tokens, seed=9))
     return Generation(
-        service, id=name, prompt=PROMPT, parameters=asked, protocol="test", started=time.perf_counter(), n=n
+        service, id=name, prepared=Prepared(PROMPT), parameters=asked, protocol="test", started=time.perf_counter(), n=n
     )
 
 
@@ -54,7 +55,8 @@ async def test_usage_counts_the_prompt_once(service: Service) -> None:
 async def test_without_a_seed_a_random_one_is_told(service: Service) -> None:
     asked = Parameters(max_tokens=12)
     first, second = (
-        Generation(service, id=name, prompt=PROMPT, parameters=asked, protocol="test", started=0.0) for name in "gh"
+        Generation(service, id=name, prepared=Prepared(PROMPT), parameters=asked, protocol="test", started=0.0)
+        for name in "gh"
     )
     await asyncio.gather(finished(first), finished(second))
     assert first.seed != second.seed
@@ -121,5 +123,5 @@ async def test_outcomes_are_counted_once(service: Service) -> None:
     cancelled.abort()
     long = Parameters(max_tokens=5, seed=1)
     with pytest.raises(RequestError):
-        Generation(service, id="x", prompt=(10**6,), parameters=long, protocol="test", started=0.0)
+        Generation(service, id="x", prepared=Prepared((10**6,)), parameters=long, protocol="test", started=0.0)
     assert (count("length"), count("cancelled"), count("refused")) == (before[0] + 1, before[1] + 2, before[2] + 1)

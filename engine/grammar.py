@@ -1,0 +1,37 @@
+"""What the engine asks of a grammar that a reply must follow. Whoever makes the request brings it: the engine never
+sees text, so it knows tokens that may come next and nothing of why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Matcher(Protocol):
+    """Where one reply stands in its grammar. Used by one thread at a time."""
+
+    def mask(self) -> NDArray[np.uint32]:
+        """[ceil(V / 32)]: bit v % 32 of word v // 32 is set where token v may come next; never all zero. Ids that end a
+        reply are set where the grammar may end."""
+
+    def fits(self, tokens: Sequence[int]) -> int:
+        """How many of `tokens`, from the first on, may come next, one after the other; changes nothing."""
+
+    def advance(self, tokens: Sequence[int]) -> None:
+        """`tokens` have come. Raises ValueError for one that may not; the matcher is then where it was."""
+
+    def rollback(self, count: int) -> None:
+        """The last `count` tokens have not come."""
+
+    def forced(self) -> Sequence[int]:
+        """Tokens that must come next, one after the other; empty where there is a choice."""
+
+
+class Grammar(Protocol):
+    """Immutable, and shared by all choices of a request."""
+
+    def matcher(self) -> Matcher:
+        """A matcher at the start of a reply."""

@@ -1,0 +1,71 @@
+"""What a reply is made of, once its text is read as the model means it: words, thoughts, tool calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Text for the reader of the reply."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """Text the model wrote for itself, without the tags around it."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallBegin:
+    """A tool call begins; `index` counts the calls of a reply from 0, `id` is told to the client."""
+
+    index: int
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallArguments:
+    """A piece of the arguments of call `index`: joined they are one JSON text."""
+
+    index: int
+    text: str
+
+
+Part = Words | Thought | CallBegin | CallArguments
+
+
+class PartReader(Protocol):
+    """Reads one reply. How its text is cut into pieces changes nothing but where the parts are cut."""
+
+    @property
+    def called(self) -> bool:
+        """True once a whole tool call was read."""
+
+    @property
+    def thinking(self) -> bool:
+        """True while what comes next is thought."""
+
+    def push(self, text: str) -> list[Part]:
+        """What the text so far determines and was not returned before."""
+
+    def close(self) -> list[Part]:
+        """The end of the reply: what was held back because it could have become a marker."""
+
+
+class PlainReader:
+    """Every character is for the reader of the reply."""
+
+    called = False
+    thinking = False
+
+    def push(self, text: str) -> list[Part]:
+        return [Words(text)] if text else []
+
+    def close(self) -> list[Part]:
+        return []
