@@ -104,17 +104,17 @@ def _read_message(fields: Fields) -> JsonObject:
     return message
 
 
-def read_content(fields: Fields, kinds: tuple[str, ...] = ("text",)) -> str:
-    """`content` as one text: a string, null, or text parts joined by newlines. Raises RequestError or ApiError."""
-    content = fields.values.get("content")
+def read_content(fields: Fields, kinds: tuple[str, ...] = ("text",), key: str = "content") -> str:
+    """`content`, or what else `key` names, as one text: a string, null, or text parts joined by newlines. Raises RequestError or ApiError."""
+    content = fields.values.get(key)
     if content is None:
         return ""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
-        fields.refuse("content", f"must be a string, null or a list of text parts, got {describe(content)}.")
+        fields.refuse(key, f"must be a string, null or a list of text parts, got {describe(content)}.")
     texts = []
-    for part in fields.each("content"):
+    for part in fields.each(key):
         kind = part.string("type")
         if kind is None:
             part.refuse("type", f"is missing; use {' or '.join(kinds)}.")
