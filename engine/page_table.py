@@ -35,8 +35,11 @@ class PageTable:
         return seq.blocks[index // BLOCK_SIZE] * BLOCK_SIZE + index % BLOCK_SIZE
 
     def admit(self, seq: Sequence) -> int:
-        """Share the blocks of the longest published prefix; at least one token stays to compute. Returns the hits."""
-        found = self._cache.match(seq.tokens[:-1])
+        """Share the blocks of the longest published prefix. Returns the hits.
+
+        At least one token stays to compute where one is to be chosen.
+        """
+        found = self._cache.match(seq.tokens if seq.request.prefill_only else seq.tokens[:-1])
         for block, key in found:
             self.pool.share(block)
             seq.blocks.append(block)

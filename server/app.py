@@ -7,17 +7,19 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 
 from .api_errors import ApiError, handle_error, json_response
 from .auth import Gate, RequestId
+from .chat_completions import ChatCompletions
 from .context import Context, Settings
-from .openai import OpenAI
+from .models import Models
 from .page import page_routes
 from .realtime import Realtime
+from .request_body import client_left
 from .service import Service
 
 
@@ -28,14 +30,14 @@ def create_app(service: Service, settings: Settings | None = None) -> Starlette:
     (Host, Origin, key), routes.
     """
     context = Context(service, settings or Settings())
-    openai, realtime, status = OpenAI(context), Realtime(context), _Status(context)
+    models, realtime, status = Models(service), Realtime(context), _Status(context)
     routes = [
         Route("/health", status.health, methods=["GET"]),
         Route("/ready", status.ready, methods=["GET"]),
         Route("/metrics", status.metrics, methods=["GET"]),
-        Route("/v1/models", openai.models, methods=["GET"]),
-        Route("/v1/models/{model:path}", openai.model, methods=["GET"]),
-        Route("/v1/chat/completions", openai.chat_completions, methods=["POST"]),
+        Route("/v1/models", models.all, methods=["GET"]),
+        Route("/v1/models/{model:path}", models.one, methods=["GET"]),
+        Route("/v1/chat/completions", ChatCompletions(context).create, methods=["POST"]),
         Route("/v1/realtime", realtime.plain_http, methods=["GET"]),
         WebSocketRoute("/v1/realtime", realtime.socket),
         *page_routes(),
@@ -52,7 +54,7 @@ def create_app(service: Service, settings: Settings | None = None) -> Starlette:
     app = Starlette(
         routes=routes,
         middleware=[Middleware(RequestId), cors, Middleware(Gate, context=context, routes=names)],
-        exception_handlers={HTTPException: handle_error},
+        exception_handlers={HTTPException: handle_error, ClientDisconnect: client_left},
     )
     app.router.redirect_slashes = False
     app.router.default = _nothing_here

@@ -12,6 +12,7 @@ from paceline.engine.errors import RequestError
 from .api_errors import ApiError, not_supported
 from .fields import Fields, JsonObject, describe, parse_object
 from .parameters import Limits, Parameters, read_parameters
+from .stream_options import StreamOptions, read_stream_options
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 
@@ -22,9 +23,7 @@ class ChatRequest:
     messages: list[JsonObject]  # for the chat template: role and text content, `developer` turned into `system`
     parameters: Parameters
     n: int
-    stream: bool
-    include_usage: bool
-    continuous_usage: bool
+    delivery: StreamOptions
     prefill_only: bool
     prediction: str  # what the client expects the reply to be like; "" for nothing
 
@@ -35,17 +34,18 @@ def parse_chat_request(data: bytes, limits: Limits, *, max_choices: int, max_mes
     _refuse_unsupported(fields)
     parameters = read_parameters(fields, limits, Parameters())
     tokens = [fields.integer(key, low=1) for key in ("max_tokens", "max_completion_tokens")]
-    options = fields.child("stream_options") or Fields({}, "stream_options")
+    delivery = read_stream_options(fields)
+    n = fields.integer("n", low=1, high=max_choices) or 1
+    prediction = _read_prediction(fields)
+    prefill_only = fields.boolean("prefill_only") or False
     return ChatRequest(
         model=fields.string("model"),
         messages=read_messages(fields, max_messages),
         parameters=replace(parameters, max_tokens=tokens[1] if tokens[1] is not None else tokens[0]),
-        n=fields.integer("n", low=1, high=max_choices) or 1,
-        stream=fields.boolean("stream") or False,
-        include_usage=options.boolean("include_usage") or False,
-        continuous_usage=options.boolean("continuous_usage_stats") or False,
-        prefill_only=fields.boolean("prefill_only") or False,
-        prediction=_read_prediction(fields),
+        n=1 if prefill_only else n,
+        delivery=replace(delivery, include_usage=delivery.include_usage or prefill_only),
+        prefill_only=prefill_only,
+        prediction="" if prefill_only else prediction,
     )
 
 

@@ -109,9 +109,9 @@ class Service:
         """True while the engine runs and really steps whenever it has work."""
         return self._started and not self.loop.stats().stuck
 
-    def require_model(self, model: str) -> None:
-        """Raises ApiError 404 for a model that is not the served one."""
-        if model not in (self.model_id, DEFAULT_MODEL_ALIAS):
+    def require_model(self, model: str | None) -> None:
+        """Raises ApiError 404 for a model that is not the served one; None asks for no certain one."""
+        if model is not None and model not in (self.model_id, DEFAULT_MODEL_ALIAS):
             raise ApiError(
                 404,
                 f"The model {model[:80]!r} is not served here; use {self.model_id!r} or {DEFAULT_MODEL_ALIAS!r}.",

@@ -9,6 +9,7 @@ from paceline.engine.errors import RequestError
 from paceline.server.api_errors import ApiError
 from paceline.server.chat_request import ChatRequest, parse_chat_request
 from paceline.server.parameters import Limits
+from paceline.server.stream_options import StreamOptions
 
 LIMITS = Limits(vocab_size=100, speculators=("auto", "none"))
 USER = {"role": "user", "content": "hi"}
@@ -21,7 +22,7 @@ def parse(**body: Any) -> ChatRequest:
 
 def test_defaults() -> None:
     asked = parse()
-    assert (asked.n, asked.stream, asked.include_usage, asked.prefill_only) == (1, False, False, False)
+    assert (asked.n, asked.delivery, asked.prefill_only) == (1, StreamOptions(), False)
     assert asked.parameters.sampling.temperature == 1.0
     assert asked.parameters.max_tokens is None
     assert asked.model is None
