@@ -20,6 +20,8 @@ from .models import Models
 from .page import page_routes
 from .realtime import Realtime
 from .request_body import client_left
+from .responses.endpoint import Responses
+from .responses.store import response_store
 from .service import Service
 
 
@@ -31,6 +33,7 @@ def create_app(service: Service, settings: Settings | None = None) -> Starlette:
     """
     context = Context(service, settings or Settings())
     models, realtime, status = Models(service), Realtime(context), _Status(context)
+    responses = Responses(context, response_store(context.settings))
     routes = [
         Route("/health", status.health, methods=["GET"]),
         Route("/ready", status.ready, methods=["GET"]),
@@ -38,6 +41,10 @@ def create_app(service: Service, settings: Settings | None = None) -> Starlette:
         Route("/v1/models", models.all, methods=["GET"]),
         Route("/v1/models/{model:path}", models.one, methods=["GET"]),
         Route("/v1/chat/completions", ChatCompletions(context).create, methods=["POST"]),
+        Route("/v1/responses", responses.create, methods=["POST"]),
+        Route("/v1/responses/{response}", responses.retrieve, methods=["GET"]),
+        Route("/v1/responses/{response}", responses.delete, methods=["DELETE"]),
+        Route("/v1/responses/{response}/cancel", responses.cancel, methods=["POST"]),
         Route("/v1/realtime", realtime.plain_http, methods=["GET"]),
         WebSocketRoute("/v1/realtime", realtime.socket),
         *page_routes(),
@@ -46,7 +53,7 @@ def create_app(service: Service, settings: Settings | None = None) -> Starlette:
     cors = Middleware(
         CORSMiddleware,
         allow_origins=context.settings.allowed_origins,
-        allow_methods=["GET", "POST"],
+        allow_methods=["DELETE", "GET", "POST"],
         allow_headers=["*"],
         expose_headers=["x-request-id", "retry-after"],
         max_age=600,

@@ -105,7 +105,10 @@ def _read_message(fields: Fields) -> JsonObject:
 
 
 def read_content(fields: Fields, kinds: tuple[str, ...] = ("text",), key: str = "content") -> str:
-    """`content`, or what else `key` names, as one text: a string, null, or text parts joined by newlines. Raises RequestError or ApiError."""
+    """`content`, or what else `key` names, as one text: a string, null, or text parts joined by newlines.
+
+    Raises RequestError or ApiError.
+    """
     content = fields.values.get(key)
     if content is None:
         return ""

@@ -8,9 +8,7 @@ from paceline.engine.request import TokenLogprob
 
 from .fields import JsonObject
 from .reply_parts import CallArguments, CallBegin, Part, Thought, Words
-from .tokenizer import Tokenizer
-
-LOWEST_LOGPROB = -9999.0  # JSON has no infinity; clients know this value
+from .token_logprobs import TokenNames, logprob_body
 
 
 class ChatShape:
@@ -19,7 +17,7 @@ class ChatShape:
     body_kind = "chat.completion"
     chunk_kind = "chat.completion.chunk"
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self, tokenizer: TokenNames) -> None:
         self._tokenizer = tokenizer
 
     def opening(self, parts: Sequence[Part]) -> list[JsonObject]:
@@ -55,23 +53,7 @@ class ChatShape:
     def logprobs(self, index: int, entries: Sequence[TokenLogprob] | None) -> JsonObject | None:
         if entries is None:
             return None
-        return {
-            "content": [
-                {
-                    **self._token(entry.token, entry.logprob),
-                    "top_logprobs": [self._token(token, value) for token, value in entry.top],
-                }
-                for entry in entries
-            ],
-            "refusal": None,
-        }
-
-    def _token(self, token: int, logprob: float) -> JsonObject:
-        return {
-            "token": self._tokenizer.token_text(token),
-            "logprob": max(logprob, LOWEST_LOGPROB),
-            "bytes": list(self._tokenizer.token_bytes(token)),
-        }
+        return {"content": [logprob_body(self._tokenizer, entry) for entry in entries], "refusal": None}
 
 
 def _delta(part: Part) -> JsonObject:

@@ -22,6 +22,9 @@ class Settings:
     max_choices: int = 16  # n of one chat completion
     max_messages: int = 4096  # messages of one request, items of one realtime conversation
     max_conversation: int = 2**20  # characters one realtime conversation may hold, and never more than fit the context
+    max_responses: int = 4096  # kept so that later ones can go on from them, for all callers together
+    max_responses_size: int = 2**26  # characters of these
+    response_lifetime_s: float = 86_400.0  # after which a response is forgotten
     max_sockets: int = 1024  # realtime sockets open at once
     max_outbox: int = 256  # events that may wait for a slow realtime client; then what it sends counts as unanswered
     max_unanswered: int = 2**22  # characters such a client may still send before its socket is closed

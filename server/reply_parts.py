@@ -79,6 +79,8 @@ def merged(parts: Iterable[Part]) -> list[Part]:
     for _, run in groupby(parts, lambda part: (type(part), getattr(part, "index", None))):
         first, *more = run
         if more and not isinstance(first, CallBegin):
-            first = replace(first, text="".join(part.text for part in (first, *more) if not isinstance(part, CallBegin)))
+            first = replace(
+                first, text="".join(part.text for part in (first, *more) if not isinstance(part, CallBegin))
+            )
         out.append(first)
     return out

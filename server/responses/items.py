@@ -123,7 +123,7 @@ def messages_of(instructions: str, items: Sequence[Item]) -> list[JsonObject]:
     """The conversation as chat completions have it. What an assistant says and calls in one turn is one message."""
     messages: list[JsonObject] = [{"role": "system", "content": instructions}] if instructions else []
     for item in items:
-        last = messages[-1] if messages else {"role": ""}
+        last: JsonObject = messages[-1] if messages else {"role": ""}
         match item:
             case Message(role=role, text=text) if role == last["role"] == "assistant" and "tool_calls" in last:
                 last["content"] += text

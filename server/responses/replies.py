@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from dataclasses import replace
 
 from paceline.engine.errors import RequestError
 
 from ..caller import Caller
 from ..generation import Generation
-from ..parameters import Parameters
 from ..prepared import Prepared
 from ..service import Service
 from .items import Item, Message, messages_of

@@ -14,7 +14,13 @@ from .items import Item, read_input
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
 LOGPROBS = "message.output_text.logprobs"  # in `include`
-_ELSEWHERE = ("tools", "tool_choice", "parallel_tool_calls", "logprobs", "top_logprobs")  # spelled otherwise than in chat
+_ELSEWHERE = (
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "logprobs",
+    "top_logprobs",
+)  # spelled otherwise than in chat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import orjson
 
 from ..api_errors import ApiError
+from ..context import Settings
 from ..fields import JsonObject
 from .items import Item, size_of
 
@@ -97,4 +98,22 @@ def not_found(response_id: str, param: str | None = None) -> ApiError:
         f"There is no response {response_id[:80]!r} here (any more); send the whole conversation as input.",
         param=param,
         code="response_not_found" if param is None else param.removesuffix("_id") + "_not_found",
+    )
+
+
+def conversation(items: Sequence[Item], previous: str | None, find: Callable[[str], Stored | None]) -> tuple[Item, ...]:
+    """`items` behind the conversation of the response called `previous`. Raises ApiError when there is none."""
+    if previous is None:
+        return tuple(items)
+    stored = find(previous)
+    if stored is None:
+        raise not_found(previous, "previous_response_id")
+    return (*stored.items, *items)
+
+
+def response_store(settings: Settings) -> ResponseStore:
+    return ResponseStore(
+        max_number=settings.max_responses,
+        max_chars=settings.max_responses_size,
+        lifetime_s=settings.response_lifetime_s,
     )

@@ -6,8 +6,9 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from vocabularies import byte_level_tokenizer
 
 from paceline.engine.request import TokenLogprob
-from paceline.server.chat_shape import LOWEST_LOGPROB, ChatShape
+from paceline.server.chat_shape import ChatShape
 from paceline.server.reply_parts import CallArguments, CallBegin, Part, Thought, Words
+from paceline.server.token_logprobs import LOWEST_LOGPROB
 
 TOKENIZER = byte_level_tokenizer()
 SHAPE = ChatShape(TOKENIZER)

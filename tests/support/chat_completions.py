@@ -52,7 +52,10 @@ def choice_of(events: list[dict[str, Any]], index: int = 0) -> dict[str, Any]:
                 assert fragment["index"] == len(calls)
                 calls.append({key: fragment[key] for key in ("id", "type", "function")})
             else:
-                assert fragment == {"index": len(calls) - 1, "function": {"arguments": fragment["function"]["arguments"]}}
+                assert fragment == {
+                    "index": len(calls) - 1,
+                    "function": {"arguments": fragment["function"]["arguments"]},
+                }
                 calls[-1]["function"]["arguments"] += fragment["function"]["arguments"]
     if not message["content"] and "tool_calls" in message:
         message["content"] = None  # an empty chunk may have brought logprobs
