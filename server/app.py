@@ -21,8 +21,10 @@ from .page import page_routes
 from .realtime import Realtime
 from .request_body import client_left
 from .responses.endpoint import Responses
+from .responses.socket import ResponseSockets
 from .responses.store import response_store
 from .service import Service
+from .socket_connection import Sockets, upgrade_required
 
 
 def create_app(service: Service, settings: Settings | None = None) -> Starlette:
@@ -32,8 +34,10 @@ def create_app(service: Service, settings: Settings | None = None) -> Starlette:
     (Host, Origin, key), routes.
     """
     context = Context(service, settings or Settings())
-    models, realtime, status = Models(service), Realtime(context), _Status(context)
-    responses = Responses(context, response_store(context.settings))
+    sockets = Sockets(context)
+    models, realtime, status = Models(service), Realtime(context, sockets), _Status(context)
+    store = response_store(context.settings)
+    responses, response_sockets = Responses(context, store), ResponseSockets(context, sockets, store)
     routes = [
         Route("/health", status.health, methods=["GET"]),
         Route("/ready", status.ready, methods=["GET"]),
@@ -42,10 +46,12 @@ def create_app(service: Service, settings: Settings | None = None) -> Starlette:
         Route("/v1/models/{model:path}", models.one, methods=["GET"]),
         Route("/v1/chat/completions", ChatCompletions(context).create, methods=["POST"]),
         Route("/v1/responses", responses.create, methods=["POST"]),
+        Route("/v1/responses", upgrade_required, methods=["GET"]),
+        WebSocketRoute("/v1/responses", response_sockets.socket),
         Route("/v1/responses/{response}", responses.retrieve, methods=["GET"]),
         Route("/v1/responses/{response}", responses.delete, methods=["DELETE"]),
         Route("/v1/responses/{response}/cancel", responses.cancel, methods=["POST"]),
-        Route("/v1/realtime", realtime.plain_http, methods=["GET"]),
+        Route("/v1/realtime", upgrade_required, methods=["GET"]),
         WebSocketRoute("/v1/realtime", realtime.socket),
         *page_routes(),
     ]

@@ -130,7 +130,7 @@ class _Running:
         return [_framed(body) for body in self.events.fail(str(error))]
 
     def cancel(self) -> None:
-        self._waiting += self.events.cancel(self.generation.committer.close())
+        self._waiting += self.events.cancel()
         self.release()
 
     def release(self) -> None:

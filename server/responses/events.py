@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 
 from ..committer import Committer, Piece, Usage
 from ..fields import JsonObject
-from ..reply_parts import CallArguments, CallBegin, Part, Thought
+from ..reply_parts import CallArguments, CallBegin, Part, Thought, merged
 from ..reply_parts import Words as WordsPart
 from ..step_counts import StepCounts
 from ..token_logprobs import TokenNames, logprob_body
@@ -51,7 +51,7 @@ class ResponseEvents:
     def __init__(
         self,
         request: ResponseRequest,
-        reply: Reply,
+        reply: Reply | None,
         *,
         id: str,  # noqa: A002 - the response's id on the wire
         model: str,
@@ -59,7 +59,7 @@ class ResponseEvents:
         new_id: Callable[[str], str] = new_id,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """names: of tokens, for logprobs. clock: seconds since 1970."""
+        """reply: None where nothing was generated. names: of tokens, for logprobs. clock: seconds since 1970."""
         self.id = id
         self.status: Status = "in_progress"
         self._request = request
@@ -113,13 +113,12 @@ class ResponseEvents:
                 return out + self.fail("The server stopped before this response was complete; send it again.")
         return out + self.fail(piece.error or "The engine failed on this request.")
 
-    def cancel(self, rest: Piece) -> list[JsonObject]:
-        """rest: what the committer still held back."""
-        return [] if self.ended else self._write(rest) + self._end("cancelled")
+    def cancel(self) -> list[JsonObject]:
+        return [] if self.ended else self._rest() + self._end("cancelled")
 
-    def steer(self, rest: Piece) -> list[JsonObject]:
+    def steer(self) -> list[JsonObject]:
         """Ended so that another response can go on with what was said meanwhile."""
-        return [] if self.ended else self._write(rest) + self._end("incomplete", reason="steered")
+        return [] if self.ended else self._rest() + self._end("incomplete", reason="steered")
 
     def fail(self, message: str) -> list[JsonObject]:
         if self.ended:
@@ -149,19 +148,25 @@ class ResponseEvents:
             **self._request.echo,
             "output": [item.body() for item in self._output],
             "usage": None,
-            "seed": self._reply.seed,
         }
         if self.ended:
-            body["usage"] = _usage_body(self._reply.committer.usage)
-            body["metrics"] = self._reply.metrics()
+            body["usage"] = _usage_body(Usage(0, 0, 0) if self._reply is None else self._reply.committer.usage)
+        if self._reply is not None:
+            body["seed"] = self._reply.seed
+            if self.ended:
+                body["metrics"] = self._reply.metrics()
         return body
+
+    def _rest(self) -> list[JsonObject]:
+        """What the committer still held back."""
+        return [] if self._reply is None else self._write(self._reply.committer.close())
 
     def _write(self, piece: Piece) -> list[JsonObject]:
         """The events of a piece's parts; the step's figures ride on the first of them that brings text."""
         self._counts.add(piece)
         self._logprobs += [logprob_body(self._names, entry) for entry in piece.logprobs or ()]
         out: list[JsonObject] = []
-        for part in piece.parts:
+        for part in merged(piece.parts):
             out += self._part(part)
         return out
 

@@ -38,6 +38,11 @@ class ResponseRequest:
     parameters: Parameters
     echo: JsonObject
 
+    def following(self, response_id: str, items: tuple[Item, ...]) -> ResponseRequest:
+        """The same settings for what goes on from a response with `items`."""
+        echo = self.echo | {"previous_response_id": response_id}
+        return replace(self, previous_response_id=response_id, items=items, echo=echo)
+
 
 def read_request(
     fields: Fields, limits: Limits, base: Parameters, *, find: Callable[[str], Item | None], max_items: int
