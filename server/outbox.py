@@ -12,7 +12,8 @@ from .step_counts import add_counts
 class Outbox:
     """First in, first out, except that a delta joins the one of its response or item that still waits.
 
-    So a response has at most one delta waiting: text is joined, counts are summed, x_seq is the last one. What a client's own messages bring is bounded by its reader, which looks at `full`.
+    So a response has at most one delta waiting: text is joined, counts are summed, x_seq is the last one. What a
+    client's own messages bring is bounded by its reader, which looks at `full`.
     """
 
     def __init__(self, limit: int) -> None:

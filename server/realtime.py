@@ -109,11 +109,3 @@ class _Connection:
         except Exception:
             _log.exception("A response broke down")
             self._perform(self._session.fail(begin.response_id, "The server failed; its log says why."))
-
-
-def _close_of(task: asyncio.Task[Close | None]) -> Close | None:
-    error = task.exception()
-    if error is None:
-        return task.result()
-    _log.error("A realtime socket broke down", exc_info=error)
-    return _BROKEN

@@ -5,9 +5,9 @@ A lane is what `stream_id` names: its responses come one after the other, those 
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from paceline.engine.errors import RequestError
@@ -16,17 +16,16 @@ from ..api_errors import ApiError, as_api_error
 from ..committer import Piece
 from ..fields import Fields, JsonObject, parse_object
 from ..session import Abort, Send
+from ..session_request import unknown_event
 from ..token_logprobs import TokenNames
 from .events import Reply, ResponseEvents, new_id
 from .items import Item
+from .lanes import Lanes, Run
 from .request import ResponseRequest
 from .steering import MAX_STEERS, Steer, read_steer, read_steer_items, refused
 from .store import Stored, conversation
 
-MAX_RUNNING = 8  # responses of one socket at once
-MAX_WAITING = 16
 MAX_LANES = 64  # whose newest response is remembered
-_REMEMBERED = 64  # ended responses whose late cancel is no mistake
 _LANE_CHARS = 64
 
 
@@ -41,19 +40,6 @@ class Begin:
 
 
 Output = Send | Begin | Abort
-
-
-@dataclass(slots=True, kw_only=True)
-class _Run:
-    """A response from the request for it to its end."""
-
-    id: str
-    lane: str | None  # None: the one without a name
-    request: ResponseRequest
-    client_event: str | None
-    items: tuple[Item, ...] = ()  # the conversation its prompt holds
-    events: ResponseEvents | None = None  # None until generation has started
-    steers: list[Steer] = field(default_factory=list)
 
 
 class ResponsesSession:
@@ -79,10 +65,8 @@ class ResponsesSession:
         self._keep = keep
         self._max_items = max_items
         self._new_id = new_id
-        self._waiting: list[_Run] = []
-        self._running: dict[str, _Run] = {}
-        self._newest: OrderedDict[str | None, Stored] = OrderedDict()  # of each lane, whether it was to be stored or not
-        self._ended: deque[str] = deque(maxlen=_REMEMBERED)
+        self._lanes = Lanes()
+        self._newest: OrderedDict[str | None, Stored] = OrderedDict()  # of each lane, also what is not to be stored
         self._pending: OrderedDict[str, list[Steer]] = OrderedDict()  # by the response whose calls wait for answers
         self._handlers: dict[str, Callable[[Fields], list[Output]]] = {
             "response.create": self._create,
@@ -92,7 +76,7 @@ class ResponsesSession:
 
     @property
     def idle(self) -> bool:
-        return not self._running and not self._waiting
+        return self._lanes.idle
 
     def receive(self, text: str) -> list[Output]:
         """One message of the client. Mistakes become `error` events; the session goes on."""
@@ -107,12 +91,7 @@ class ResponsesSession:
                 fields.refuse("type", "is missing; every message needs one, such as response.create.")
             handler = self._handlers.get(kind)
             if handler is None:
-                raise ApiError(
-                    400,
-                    f"The event {kind[:80]!r} is not known; use one of {', '.join(self._handlers)}.",
-                    param="type",
-                    code="unknown_event",
-                )
+                raise unknown_event(kind, self._handlers)
             return handler(fields)
         except (RequestError, ApiError) as error:
             return [_error(error, event_id, lane)]
@@ -121,25 +100,28 @@ class ResponsesSession:
 
     def begin(self, response_id: str, reply: Reply, items: tuple[Item, ...]) -> list[Output]:
         """Generation has started, with a prompt that holds `items`."""
-        run = self._running[response_id]
+        run = self._lanes.find(response_id)
+        assert run is not None
         run.items = items
         return self._announce(run, reply)
 
     def refuse(self, response_id: str, error: Exception) -> list[Output]:
         """Generation could not start: an error, and no response was ever there."""
-        run = self._running.pop(response_id)
+        run = self._lanes.find(response_id)
+        assert run is not None
+        self._lanes.end(run)
         return [_error(error, run.client_event, run.lane), *self._next()]
 
     def piece(self, response_id: str, piece: Piece) -> list[Output]:
         """What one step gave a response; ignored when it has ended."""
-        run = self._running.get(response_id)
+        run = self._lanes.find(response_id)
         if run is None or run.events is None:
             return []
         return self._told(run, run.events.piece(piece))
 
     def fail(self, response_id: str, message: str) -> list[Output]:
         """Generation broke down outside the engine; ignored when the response has ended."""
-        run = self._running.get(response_id)
+        run = self._lanes.find(response_id)
         if run is None or run.events is None:
             return []
         return self._told(run, run.events.fail(message))
@@ -149,29 +131,23 @@ class ResponsesSession:
     def _create(self, fields: Fields) -> list[Output]:
         if not self.accepting:
             raise ApiError(503, "The server is shutting down; connect again in a moment.", code="shutting_down")
-        if len(self._waiting) >= MAX_WAITING:
-            raise ApiError(
-                429,
-                f"{MAX_WAITING} responses wait on this socket; let some of them end first.",
-                type="rate_limit_error",
-                code="too_many_responses",
-            )
+        self._lanes.require_room()
         request = self._read(fields)
-        run = _Run(
+        run = Run(
             id=self._new_id("resp"),
             lane=_read_lane(fields),
             request=request,
             client_event=fields.string("event_id"),
         )
-        self._waiting.append(run)
+        self._lanes.add(run)
         return self._next()
 
     def _cancel(self, fields: Fields) -> list[Output]:
         """Of the response that is named, or of the one that runs in the lane."""
         wanted, lane = fields.string("response_id"), _read_lane(fields)
-        if wanted in self._ended:
+        if wanted is not None and self._lanes.has_ended(wanted):
             return []  # the cancel and the end passed each other: the client has its last event
-        run = next((r for r in self._running.values() if (r.id == wanted if wanted else r.lane == lane)), None)
+        run = self._lanes.running_in(lane) if wanted is None else self._lanes.find(wanted)
         if run is None:
             raise ApiError(
                 400,
@@ -189,9 +165,9 @@ class ResponsesSession:
         """Cuts the response off where it is and lets another go on from there with what the user said; a response that
         calls tools ends by itself, and the input waits for the answers."""
         wanted, raw = read_steer(fields)
-        run = self._running.get(wanted)
+        run = self._lanes.find(wanted)
         if run is None or run.events is None:
-            ended = wanted in self._ended
+            ended = self._lanes.has_ended(wanted)
             code = "response_already_completed" if ended else "response_not_found"
             said = "has ended" if ended else "is not running on this socket"
             failure = refused(wanted, raw, code, f"The response {wanted[:80]!r} {said}; send response.create instead.")
@@ -217,19 +193,18 @@ class ResponsesSession:
 
     # What follows
 
-    def _announce(self, run: _Run, reply: Reply | None) -> list[Output]:
+    def _announce(self, run: Run, reply: Reply | None) -> list[Output]:
         run.events = ResponseEvents(
             run.request, reply, id=run.id, model=self._model, names=self._names, new_id=self._new_id
         )
         return _sent(run, run.events.begin())
 
-    def _told(self, run: _Run, events: list[JsonObject]) -> list[Output]:
+    def _told(self, run: Run, events: list[JsonObject]) -> list[Output]:
         """The events of a running response, and what its end brings."""
         out = _sent(run, events)
         if run.events is None or not run.events.ended:
             return out
-        del self._running[run.id]
-        self._ended.append(run.id)
+        self._lanes.end(run)
         stored = Stored(run.events.body(), (*run.items, *run.events.items))
         self._remember(run.lane, stored)
         if run.request.store:
@@ -244,20 +219,20 @@ class ResponsesSession:
         while len(self._newest) > MAX_LANES:
             self._newest.popitem(last=False)
 
-    def _steered(self, run: _Run, events: ResponseEvents) -> list[Output]:
+    def _steered(self, run: Run, events: ResponseEvents) -> list[Output]:
         if events.status in ("cancelled", "failed"):
             lost = "The response was cancelled or failed before its input could be used; send response.create."
             return _sent(run, events.send(*(steer.failed("response_not_active", lost) for steer in run.steers)))
         if events.status == "completed" and events.calls:
             self._pending[run.id] = run.steers
             return _sent(run, events.send(*(steer.pending(events.calls) for steer in run.steers))) + self._overdue()
-        successor = _Run(
+        successor = Run(
             id=self._new_id("resp"),
             lane=run.lane,
             request=run.request.following(run.id, tuple(item for steer in run.steers for item in steer.items)),
             client_event=run.client_event,
         )
-        self._waiting.insert(0, successor)
+        self._lanes.add_first(successor)
         return []
 
     def _overdue(self) -> list[Output]:
@@ -266,26 +241,23 @@ class ResponsesSession:
         while len(self._pending) > MAX_LANES:
             _, steers = self._pending.popitem(last=False)
             for steer in steers:
-                back = steer.failed("successor_creation_failed", "It waited for longer than other input that came since.")
+                back = steer.failed(
+                    "successor_creation_failed", "It waited for longer than other input that came since."
+                )
                 out.append(Send({**back, "sequence_number": 0}))
         return out
 
     def _next(self) -> list[Output]:
         """Begins what waits, in order, where its lane is free."""
         out: list[Output] = []
-        for run in tuple(self._waiting):
-            if len(self._running) >= MAX_RUNNING:
-                break
-            if any(other.lane == run.lane for other in self._running.values()):
-                continue
-            self._waiting.remove(run)
+        while (run := self._lanes.next()) is not None:
             try:
-                items = self._conversation(run.request)
+                run.items = self._conversation(run.request)
             except ApiError as error:
+                self._lanes.end(run)
                 out.append(_error(error, run.client_event, run.lane))
-                continue
-            self._running[run.id] = run
-            out.append(Begin(run.id, run.request, items, run.lane or ""))
+            else:
+                out.append(Begin(run.id, run.request, run.items, run.lane or ""))
         return out
 
     def _conversation(self, request: ResponseRequest) -> tuple[Item, ...]:
@@ -307,7 +279,7 @@ def _read_lane(fields: Fields) -> str | None:
     return lane
 
 
-def _sent(run: _Run, events: list[JsonObject]) -> list[Output]:
+def _sent(run: Run, events: list[JsonObject]) -> list[Output]:
     named: dict[str, Any] = {} if run.lane is None else {"stream_id": run.lane}
     return [Send({**event, **named}) for event in events]
 

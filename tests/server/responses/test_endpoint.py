@@ -230,24 +230,26 @@ def test_a_reference_stands_for_what_the_model_wrote(client: TestClient) -> None
 
 
 def test_cancel_ends_a_running_response(tmp_path: Any) -> None:
-    with running_server(tmp_path, context_length=4096) as live:
-        with openai.OpenAI(base_url=f"{live.url}/v1", api_key="unused", max_retries=0) as sdk:
-            stream = sdk.responses.create(model="default", input="hi", stream=True, extra_body=ENDLESS)
-            first = next(iter(stream))
-            assert first.type == "response.created"
-            assert sdk.responses.retrieve(first.response.id).status == "in_progress"
-            wait_for_tokens(live.service, 3)
-            cancelled = sdk.responses.cancel(first.response.id)
-            events = list(stream)
-            wait_until_idle(live.service)
-            assert live.service.loop.stats().generated_tokens < 3000
-            assert cancelled.status == "cancelled"
-            assert events[-1].type == "response.incomplete"
-            assert events[-1].response == cancelled
-            assert sdk.responses.retrieve(first.response.id) == cancelled
-            with pytest.raises(openai.ConflictError) as late:
-                sdk.responses.cancel(first.response.id)
-            assert late.value.code == "response_cancel_not_active"
+    with (
+        running_server(tmp_path, context_length=4096) as live,
+        openai.OpenAI(base_url=f"{live.url}/v1", api_key="unused", max_retries=0) as sdk,
+    ):
+        stream = sdk.responses.create(model="default", input="hi", stream=True, extra_body=ENDLESS)
+        first = next(iter(stream))
+        assert first.type == "response.created"
+        assert sdk.responses.retrieve(first.response.id).status == "in_progress"
+        wait_for_tokens(live.service, 3)
+        cancelled = sdk.responses.cancel(first.response.id)
+        events = list(stream)
+        wait_until_idle(live.service)
+        assert live.service.loop.stats().generated_tokens < 3000
+        assert cancelled.status == "cancelled"
+        assert events[-1].type == "response.incomplete"
+        assert events[-1].response == cancelled
+        assert sdk.responses.retrieve(first.response.id) == cancelled
+        with pytest.raises(openai.ConflictError) as late:
+            sdk.responses.cancel(first.response.id)
+        assert late.value.code == "response_cancel_not_active"
 
 
 # What is refused
