@@ -6,9 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.engine.errors import RequestError
-
-from ..api_errors import ApiError
 from ..fields import Fields, JsonObject
 from .items import Item, Message, read_input
 from .output_items import Calls
@@ -67,6 +64,3 @@ def read_steer_items(fields: Fields, max_items: int) -> tuple[Item, ...]:
     if not all(isinstance(item, Message) and item.role == "user" for item in items):
         fields.refuse("input", "may hold messages of the role user alone; send other items with response.create.")
     return items
-
-
-INVALID = (RequestError, ApiError)

@@ -72,3 +72,21 @@ async def test_get_waits_for_an_event() -> None:
     await asyncio.sleep(0)
     outbox.put({"type": "error"})
     assert await getting == {"type": "error"}
+
+
+async def test_items_stand_for_a_response_that_events_do_not_name() -> None:
+    """As in the Responses API, whose numbers never go back."""
+    outbox = Outbox(10)
+
+    def part(item: str, text: str, number: int, kind: str = "output_text") -> dict[str, Any]:
+        return {"type": f"response.{kind}.delta", "item_id": item, "delta": text, "sequence_number": number}
+
+    events = [part("a", "1", 1) | {"logprobs": [1]}, part("b", "2", 1), part("a", "3", 2) | {"logprobs": [2]}]
+    for event in events:
+        outbox.put(event)
+    outbox.put({"type": "response.output_text.done", "item_id": "a", "sequence_number": 3})
+    outbox.put(part("b", "4", 2, "reasoning_text"))
+    assert events[0]["delta"] == "1"  # whoever made an event may keep it
+    first, second, done, other = await drained(outbox)
+    assert (first["delta"], first["sequence_number"], first["logprobs"]) == ("13", 1, [1, 2])
+    assert (second["delta"], done["sequence_number"], other["delta"]) == ("2", 3, "4")

@@ -25,13 +25,13 @@ def raw_request(port: int, stream: bool, **body: Any) -> socket.socket:
     return connection
 
 
-def upgrade(port: int) -> socket.socket:
+def upgrade(port: int, path: str = "/v1/realtime") -> socket.socket:
     """A WebSocket by hand, up to the end of the server's handshake."""
     raw = socket.socket()
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     raw.connect(("127.0.0.1", port))
     raw.sendall(
-        b"GET /v1/realtime HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        f"GET {path} HTTP/1.1\r\n".encode() + b"Host: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
     )
     raw.settimeout(20)
