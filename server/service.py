@@ -137,7 +137,7 @@ class Service:
         chars = sum(map(len, strings([messages, tools])))
         ids, opened = await self._tokens(chars, self._encode, (messages, tools, parameters.thinking))
         if len(ids) >= self.context_length:
-            raise self._too_long(f"{len(ids)} tokens")
+            raise self._too_long(f"{len(ids)} tokens", tools)
         template = self.template
         return Prepared(
             tuple(ids),
@@ -180,14 +180,15 @@ class Service:
         text, guard = self.template.prepare(*asked)
         size = len(text) if guard is None else len(text) - text.count(guard)
         if size > self.max_chars:  # tokenising would take seconds, only to say the same
-            raise self._too_long(f"{size} characters, more than that many tokens can hold")
+            raise self._too_long(f"{size} characters, more than that many tokens can hold", asked[1])
         return self.tokenizer.encode_rendered(text, guard=guard), self.template.opens_thought(text)
 
-    def _too_long(self, size: str) -> RequestError:
+    def _too_long(self, size: str, tools: Sequence[JsonObject]) -> RequestError:
         limit = f"maximum context length is {self.context_length} tokens"
         known = f"The {limit}, set by this server's {self._limited_by}" if self._limited_by else f"This model's {limit}"
         return RequestError(
-            f"{known}, and the messages alone are {size}; shorten them so that at least one token of reply fits.",
+            f"{known}, and the messages{' and tools' if tools else ''} alone are {size}; "
+            "shorten them so that at least one token of reply fits.",
             param="messages",
             code="context_length_exceeded",
         )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from ..text_decoder import Shown
 from .call_json import read_calls
 from .telling import Chars, Telling, literal, space
@@ -22,6 +20,6 @@ class Hermes(ToolFormat):
         super().__init__(shown)
         self._end = shown.spelling("</tool_call>")
 
-    def read(self, tell: Telling, known: Collection[str] | None) -> Chars[None]:
-        yield from read_calls(tell, (yield from space()), known)
+    def read(self, tell: Telling, *, any_name: bool) -> Chars[None]:
+        yield from read_calls(tell, (yield from space()), any_name=any_name)
         yield from literal(self._end, (yield from space()))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from .call_json import read_call
 from .telling import Chars, Telling, space
 from .tool_format import ToolFormat
@@ -15,8 +13,8 @@ class Llama(ToolFormat):
     mark = "<|python_tag|>"
     bare = True
 
-    def read(self, tell: Telling, known: Collection[str] | None) -> Chars[None]:
+    def read(self, tell: Telling, *, any_name: bool) -> Chars[None]:
         char = yield from space()
         if char == ";" and tell.whole:
             char = yield from space()
-        yield from read_call(tell, char, known)
+        yield from read_call(tell, char, any_name=any_name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 
 from ..fields import JsonObject
@@ -25,9 +25,9 @@ class Mistral(ToolFormat):
         self._id_mark = shown.spelling("[CALL_ID]")
         self._arguments_mark = shown.spelling("[ARGS]")
 
-    def read(self, tell: Telling, known: Collection[str] | None) -> Chars[None]:
+    def read(self, tell: Telling, *, any_name: bool) -> Chars[None]:
         char = yield from space()
-        yield from read_calls(tell, char, known) if char in "[{" else self._named(tell, char)
+        yield from read_calls(tell, char, any_name=any_name) if char in "[{" else self._named(tell, char)
 
     def _named(self, tell: Telling, char: str) -> Chars[None]:
         name = ""

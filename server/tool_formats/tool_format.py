@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from ..fields import JsonObject
 from ..text_decoder import Shown
@@ -21,12 +21,12 @@ class ToolFormat(ABC):
         self.marker = shown.spelling(self.mark)  # as readers see it
 
     @abstractmethod
-    def read(self, tell: Telling, known: Collection[str] | None) -> Chars[None]:
+    def read(self, tell: Telling, *, any_name: bool) -> Chars[None]:
         """Reads the call or calls behind the mark (or at the beginning, or behind another call, where `bare`), up to
         the last character that belongs to them.
 
-        known: the only names there are, where there was no mark. Raises NotACallError; a call that was begun by then
-        stays begun.
+        any_name: whether calls may be of tools that were not offered. Raises NotACallError; a call that was begun by
+        then stays begun.
         """
 
     def call_id(self, digest: str) -> str:
