@@ -12,15 +12,7 @@ from ..session_request import read_metadata
 from ..tool_use import ToolUse
 from .items import Item, read_input
 
-EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
 LOGPROBS = "message.output_text.logprobs"  # in `include`
-_ELSEWHERE = (
-    "tools",
-    "tool_choice",
-    "parallel_tool_calls",
-    "logprobs",
-    "top_logprobs",
-)  # spelled otherwise than in chat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +51,6 @@ def read_request(
     options = fields.child("prompt_cache_options") or Fields({}, "prompt_cache_options")
     store = fields.boolean("store")
     truncation = fields.choice("truncation", ("auto", "disabled")) or "disabled"
-    reasoning = fields.child("reasoning") or Fields({}, "reasoning")
     sampling = parameters.sampling
     return ResponseRequest(
         model=fields.string("model"),
@@ -80,7 +71,7 @@ def read_request(
             "parallel_tool_calls": parameters.tools.parallel,
             "previous_response_id": previous,
             "prompt_cache_key": fields.string("prompt_cache_key"),
-            "reasoning": {"effort": reasoning.choice("effort", EFFORTS), "summary": None},
+            "reasoning": {"effort": parameters.thinking.effort, "summary": None},
             "safety_identifier": fields.string("safety_identifier"),
             "service_tier": "default",
             "store": store is not False,
@@ -104,8 +95,6 @@ def _refuse_unsupported(fields: Fields) -> None:
         raise not_supported("conversation", "A conversation object (previous_response_id does what it is for)")
     if fields.has("prompt"):
         raise not_supported("prompt", "A stored prompt")
-    if fields.array("tools"):
-        raise not_supported("tools", "Tool calling")
     text = fields.child("text")
     form = text.child("format") if text is not None else None
     if form is not None and form.string("type") != "text":
@@ -116,11 +105,9 @@ def _read_parameters(fields: Fields, limits: Limits, base: Parameters) -> Parame
     """Tokens are counted as `max_output_tokens`; logprobs are asked for by `include`, or by how many there shall be."""
     top = fields.integer("top_logprobs")
     wanted = bool(top) or LOGPROBS in (fields.array("include") or [])
-    values = {key: value for key, value in fields.values.items() if key not in _ELSEWHERE}
-    shared = Fields(values | {"logprobs": wanted, "top_logprobs": top or 0}, fields.path)
+    shared = Fields({**fields.values, "logprobs": wanted, "top_logprobs": top or 0}, fields.path)
     parameters = read_parameters(shared, limits, base)
-    limit = fields.integer("max_output_tokens", low=1)
-    return replace(parameters, max_tokens=limit)
+    return replace(parameters, max_tokens=fields.integer("max_output_tokens", low=1))
 
 
 def _choice_body(tools: ToolUse) -> str | JsonObject:

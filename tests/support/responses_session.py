@@ -30,6 +30,7 @@ class MarkedReader:
     def __init__(self) -> None:
         self.called = False
         self.thinking = False
+        self.over = False
         self._calls = 0
         self._calling = False
 

@@ -283,6 +283,11 @@ BAD: list[tuple[dict[str, Any], str, str | None]] = [
     ({"store": "yes"}, "store", None),
     ({"stream": 1}, "stream", None),
     ({"include": "everything"}, "include", None),
+    ({"tools": [{"type": "function"}]}, "tools[0].name", None),
+    ({"tools": [{"type": "file_search"}]}, "tools[0].type", "unsupported"),
+    ({"tool_choice": "required"}, "tool_choice", None),
+    ({"parallel_tool_calls": 1}, "parallel_tool_calls", None),
+    ({"text": {"format": 1}}, "text.format", None),
     ({"instructions": ["x"]}, "instructions", None),
     ({"speculation": {"mode": "magic"}}, "speculation.mode", "unknown_speculator"),
 ]

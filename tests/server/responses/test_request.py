@@ -54,6 +54,25 @@ def test_what_is_asked_for() -> None:
     assert read(priority="background").parameters.priority == "background"
 
 
+def test_tools_are_repeated_as_they_were_understood() -> None:
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}}
+    tools = [
+        {"type": "function", "name": "look", "description": "Looks.", "parameters": schema, "strict": True},
+        {"type": "function", "name": "wait"},
+    ]
+    request = read(tools=tools, tool_choice={"type": "function", "name": "wait"}, parallel_tool_calls=False)
+    use = request.parameters.tools
+    assert ([tool.name for tool in use.tools], use.choice, use.only) == (["look", "wait"], "named", "wait")
+    assert request.echo["tools"][0] == tools[0]
+    assert request.echo["tools"][1]["parameters"] is None
+    assert request.echo["tool_choice"] == {"type": "function", "name": "wait"}
+    assert request.echo["parallel_tool_calls"] is False
+    assert read(tools=tools, tool_choice="required").echo["tool_choice"] == "required"
+    with pytest.raises(ApiError) as other:
+        read(tools=[{"type": "web_search"}])
+    assert (other.value.param, other.value.code) == ("tools[0].type", "unsupported")
+
+
 def test_logprobs_are_asked_for_in_two_ways() -> None:
     assert read().parameters.sampling.logprobs is None
     assert read(top_logprobs=0).parameters.sampling.logprobs is None

@@ -21,6 +21,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from paceline.server.context import Settings
+from paceline.server.prepared import Prepared
 from paceline.server.service import Service
 
 # The stock SDK opens its socket in a way that the websockets library wants replaced.
@@ -172,12 +173,12 @@ def test_a_cancel_is_seen_while_a_prompt_is_made(tmp_path: Path, monkeypatch: py
     with running_server(tmp_path) as live, connect(address(live), proxy=None) as connection:
         made = threading.Event()
 
-        async def prompt(messages: object, *_: object) -> tuple[int, ...]:
+        async def prepare(messages: object, parameters: object) -> Prepared:
             await asyncio.to_thread(made.wait, 30)
-            return (1, 2, 3)
+            return Prepared((1, 2, 3))
 
         with monkeypatch.context() as patched:
-            patched.setattr(live.service, "prompt", prompt)
+            patched.setattr(live.service, "prepare", prepare)
             create(connection)
             say(connection, "response.cancel")
             events = events_until(connection, "response.incomplete")
