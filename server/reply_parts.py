@@ -78,7 +78,7 @@ def merged(parts: Iterable[Part]) -> list[Part]:
     out: list[Part] = []
     for _, run in groupby(parts, lambda part: (type(part), getattr(part, "index", None))):
         first, *more = run
-        if more and not isinstance(first, CallBegin):
-            first = replace(first, text="".join(part.text for part in (first, *more) if not isinstance(part, CallBegin)))
+        if not isinstance(first, CallBegin):
+            first = replace(first, text=first.text + "".join(getattr(part, "text", "") for part in more))
         out.append(first)
     return out

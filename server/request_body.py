@@ -49,5 +49,3 @@ async def read_body(request: Request, limit: int, patience_s: float) -> bytes:
 async def client_left(_: Request, __: Exception) -> Response:
     """Starlette's handler for ClientDisconnect."""
     return Response(status_code=CLIENT_LEFT)
-
-

@@ -52,9 +52,12 @@ def choice_of(events: list[dict[str, Any]], index: int = 0) -> dict[str, Any]:
                 assert fragment["index"] == len(calls)
                 calls.append({key: fragment[key] for key in ("id", "type", "function")})
             else:
-                assert fragment == {"index": len(calls) - 1, "function": {"arguments": fragment["function"]["arguments"]}}
+                assert fragment == {
+                    "index": len(calls) - 1,
+                    "function": {"arguments": fragment["function"]["arguments"]},
+                }
                 calls[-1]["function"]["arguments"] += fragment["function"]["arguments"]
-    if not message["content"] and "tool_calls" in message:
-        message["content"] = None  # an empty chunk may have brought logprobs
+    if not message["content"]:  # null or "" on the way: an empty chunk may bring logprobs
+        message["content"] = None if "tool_calls" in message else ""
     told = {"content": logprobs, "refusal": None} if logprobs else None
     return {"index": index, "message": message, "logprobs": told, "finish_reason": own[-1]["finish_reason"]}
