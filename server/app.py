@@ -16,11 +16,13 @@ from .api_errors import ApiError, handle_error, json_response
 from .auth import Gate, RequestId
 from .chat_completions import ChatCompletions
 from .context import Context, Settings
-from .models import Models
+from .models import Models, embeddings
 from .page import page_routes
 from .realtime import Realtime
 from .request_body import client_left
 from .service import Service
+from .text_completions import TextCompletions
+from .tokens import Tokens
 
 
 def create_app(service: Service, settings: Settings | None = None) -> Starlette:
@@ -30,7 +32,8 @@ def create_app(service: Service, settings: Settings | None = None) -> Starlette:
     (Host, Origin, key), routes.
     """
     context = Context(service, settings or Settings())
-    models, realtime, status = Models(service), Realtime(context), _Status(context)
+    models, tokens = Models(service), Tokens(context)
+    realtime, status = Realtime(context), _Status(context)
     routes = [
         Route("/health", status.health, methods=["GET"]),
         Route("/ready", status.ready, methods=["GET"]),
@@ -38,6 +41,10 @@ def create_app(service: Service, settings: Settings | None = None) -> Starlette:
         Route("/v1/models", models.all, methods=["GET"]),
         Route("/v1/models/{model:path}", models.one, methods=["GET"]),
         Route("/v1/chat/completions", ChatCompletions(context).create, methods=["POST"]),
+        Route("/v1/completions", TextCompletions(context).create, methods=["POST"]),
+        Route("/v1/embeddings", embeddings, methods=["POST"]),
+        Route("/tokenize", tokens.tokenize, methods=["POST"]),
+        Route("/detokenize", tokens.detokenize, methods=["POST"]),
         Route("/v1/realtime", realtime.plain_http, methods=["GET"]),
         WebSocketRoute("/v1/realtime", realtime.socket),
         *page_routes(),

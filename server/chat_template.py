@@ -65,12 +65,13 @@ class ChatTemplate:
         text, guard = self.prepare(messages)
         return self._tokenizer.encode_rendered(text, guard=guard)
 
-    def prepare(self, messages: Sequence[Mapping[str, Any]]) -> tuple[str, str | None]:
-        """The text and the guard character for `Tokenizer.encode_rendered`; raises as `encode` does."""
+    def prepare(self, messages: Sequence[Mapping[str, Any]], *, opening: bool = True) -> tuple[str, str | None]:
+        """The text and the guard character for `Tokenizer.encode_rendered`; raises as `encode` does. opening: of the
+        reply, at the end."""
         guard = self._guard.guard_for(messages)
-        return self._render(messages, guard), guard
+        return self._render(messages, guard, opening), guard
 
-    def _render(self, messages: Sequence[Mapping[str, Any]], guard: str | None) -> str:
+    def _render(self, messages: Sequence[Mapping[str, Any]], guard: str | None, opening: bool) -> str:
         if not messages:
             raise RequestError("messages is empty; send at least one message.", param="messages")
         try:
@@ -79,7 +80,7 @@ class ChatTemplate:
                 "messages": [self._guard.plain(_message(message), guard) for message in messages],
                 "tools": None,
                 "documents": None,
-                "add_generation_prompt": True,
+                "add_generation_prompt": opening,
             }
             return self._template.render(values)
         except TemplateRefusalError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
 
@@ -34,7 +34,8 @@ class Step:
 
 
 class Generation:
-    """The n choices of one prompt. As an async context manager it aborts on the way out whatever still runs."""
+    """The n choices of each prompt, mostly of one. As an async context manager it aborts on the way out whatever still
+    runs."""
 
     def __init__(
         self,
@@ -46,6 +47,7 @@ class Generation:
         protocol: str,
         started: float,  # time.perf_counter() when the request arrived
         n: int = 1,
+        further: Sequence[Prepared] = (),
         caller: Caller = ANYONE,
         pin: str = "",
         prefill_only: bool = False,
@@ -53,42 +55,44 @@ class Generation:
     ) -> None:
         """Submits at once. Raises RequestError or OverloadedError, with nothing left running.
 
-        caller: whoever asks. prediction: tokens the reply may turn out to have. pin: whose conversation this is, for
-        `Request.pin`. prefill_only: the prompt is computed for later requests, and nothing is said to it.
+        further: prompts that are answered beside the first, n choices each, none or all of them; each as it would be
+        alone. caller: whoever asks. prediction: tokens the reply may turn out to have. pin: whose conversation this is,
+        for `Request.pin`. prefill_only: the prompt is computed for later requests, and nothing is said to it.
         """
         self.seed = parameters.seed if parameters.seed is not None else random_seed()
-        prompt = prepared.prompt
-        room = service.context_length - len(prompt)
-        limit = room if parameters.max_tokens is None else min(parameters.max_tokens, room)
-        speculation = speculation_of(parameters.speculation, caller.id, prediction[:limit])
+        self._n = n
+        places = [(each, i) for each in (prepared, *further) for i in range(n)]
+        limits = [service.context_length - len(each.prompt) for each, _ in places]
+        if parameters.max_tokens is not None:
+            limits = [min(parameters.max_tokens, room) for room in limits]
+        speculation = speculation_of(parameters.speculation, caller.id, prediction[: limits[0]])
         self.requests = [
             Request(
-                id=f"{id}-{i}",
-                prompt=prompt,
+                id=f"{id}-{number}",
+                prompt=each.prompt,
                 sampling=parameters.sampling_with(
                     max_tokens=limit,
                     seed=derive_seed(self.seed, i),
                     stop_ids=service.stop_ids,
-                    grammar=prepared.grammar,
+                    grammar=each.grammar,
                 ),
                 priority=parameters.priority,
                 speculation=speculation,
                 prefill_only=prefill_only,
                 pin=pin,
             )
-            for i in range(n)
+            for number, ((each, i), limit) in enumerate(zip(places, limits, strict=True))
         ]
-        self._index = {request.id: i for i, request in enumerate(self.requests)}
-        stops = StopStrings((*parameters.stop, *prepared.stops))
+        self._index = {request.id: number for number, request in enumerate(self.requests)}
         self.committers = [
             Committer(
                 service.tokenizer,
-                stops=stops,
+                stops=StopStrings((*parameters.stop, *each.stops)),
                 stop_ids=service.stop_ids,
-                prompt_tokens=len(prompt),
-                reader=prepared.reader(),
+                prompt_tokens=len(each.prompt),
+                reader=each.reader(),
             )
-            for _ in self.requests
+            for each, _ in places
         ]
         self._matches = [PredictionMatch(prediction) for _ in self.requests]
         self.meters = [Meter(service.metrics, protocol, started) for _ in self.requests]
@@ -134,14 +138,17 @@ class Generation:
             meter.end(outcome)
 
     def usage(self) -> JsonObject:
-        """Chat completions' `usage`: the prompt counts once, the choices' tokens add up."""
-        first = self.committers[0].usage
-        completion = sum(committer.usage.completion_tokens for committer in self.committers)
+        """Chat completions' `usage`: a prompt counts once, the choices' tokens add up."""
+        usages = [committer.usage for committer in self.committers]
+        prompts = [usages[i : i + self._n] for i in range(0, len(usages), self._n)]
+        prompt = sum(choices[0].prompt_tokens for choices in prompts)
+        cached = sum(max(choice.cached_tokens for choice in choices) for choices in prompts)
+        completion = sum(usage.completion_tokens for usage in usages)
         return {
-            "prompt_tokens": first.prompt_tokens,
+            "prompt_tokens": prompt,
             "completion_tokens": completion,
-            "total_tokens": first.prompt_tokens + completion,
-            "prompt_tokens_details": {"cached_tokens": max(c.usage.cached_tokens for c in self.committers)},
+            "total_tokens": prompt + completion,
+            "prompt_tokens_details": {"cached_tokens": cached},
             "completion_tokens_details": {
                 "reasoning_tokens": 0,
                 "accepted_prediction_tokens": sum(match.accepted for match in self._matches),

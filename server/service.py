@@ -134,11 +134,34 @@ class Service:
         """What a reply with these parameters to this conversation needs. Raises as `prompt` does."""
         return Prepared(await self.prompt(messages))
 
+    async def prepare_text(self, prompt: str | Sequence[int], parameters: Parameters) -> Prepared:
+        """What a reply to a text or to token ids needs, which stand as they are: no template, and a text's names of
+        special tokens are control tokens. Raises RequestError when no room is left, as `prompt` does."""
+        ids = prompt if not isinstance(prompt, str) else await self._tokens(len(prompt), self._encode_text, prompt)
+        if len(ids) >= self.context_length:
+            raise self._too_long(f"{len(ids)} tokens", "prompt")
+        return Prepared(tuple(ids))
+
     async def prediction(self, text: str) -> tuple[int, ...]:
         """Token ids of a predicted output, as much of its beginning as could ever be generated."""
         text = text[: self.max_chars]
         ids = await self._tokens(len(text), self.tokenizer.encode, text)
         return tuple(ids[: self.context_length])
+
+    async def tokens_of_messages(self, messages: Sequence[Mapping[str, Any]], *, opening: bool) -> list[int]:
+        """A conversation of any length, with or without the opening of a reply. Raises RequestError when the template
+        refuses it."""
+
+        def encode(messages: Sequence[Mapping[str, Any]]) -> list[int]:
+            text, guard = self.template.prepare(messages, opening=opening)
+            return self.tokenizer.encode_rendered(text, guard=guard)
+
+        return await self._tokens(sum(map(len, strings(messages))), encode, messages)
+
+    async def tokens_of_text(self, text: str, *, document: bool) -> list[int]:
+        """A text of any length. document: with what the model's texts begin with."""
+        encode = self.tokenizer.encode_document if document else self.tokenizer.encode_rendered
+        return await self._tokens(len(text), encode, text)
 
     async def _tokens(self, chars: int, encode: Callable[[T], list[int]], what: T) -> list[int]:
         """encode(what), where so many characters do not hold up the event loop."""
@@ -169,11 +192,16 @@ class Service:
             raise self._too_long(f"{size} characters, more than that many tokens can hold")
         return self.tokenizer.encode_rendered(text, guard=guard)
 
-    def _too_long(self, size: str) -> RequestError:
+    def _encode_text(self, text: str) -> list[int]:
+        if len(text) > self.max_chars:
+            raise self._too_long(f"{len(text)} characters, more than that many tokens can hold", "prompt")
+        return self.tokenizer.encode_document(text)
+
+    def _too_long(self, size: str, param: str = "messages") -> RequestError:
         limit = f"maximum context length is {self.context_length} tokens"
         known = f"The {limit}, set by this server's {self._limited_by}" if self._limited_by else f"This model's {limit}"
         return RequestError(
-            f"{known}, and the messages alone are {size}; shorten them so that at least one token of reply fits.",
-            param="messages",
+            f"{known}, and {param} alone takes {size}; shorten it so that at least one token of reply fits.",
+            param=param,
             code="context_length_exceeded",
         )
