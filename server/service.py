@@ -28,6 +28,7 @@ from .template_guard import strings
 from .tokenizer import Tokenizer
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 DEFAULT_MODEL_ALIAS = "default"  # what a client may write instead of the served id
 _INLINE_CHARS = 2_000  # longer prompts are templated and tokenised off the event loop: 1 µs or so a character
@@ -163,8 +164,16 @@ class Service:
         encode = self.tokenizer.encode_document if document else self.tokenizer.encode_rendered
         return await self._tokens(len(text), encode, text)
 
-    async def _tokens(self, chars: int, encode: Callable[[T], list[int]], what: T) -> list[int]:
-        """encode(what), where so many characters do not hold up the event loop."""
+    async def text_of(self, ids: Sequence[int]) -> str:
+        """With the names of special tokens."""
+        return await self._tokens(len(ids), self.tokenizer.spell, ids)
+
+    async def names_of(self, ids: Sequence[int]) -> list[str]:
+        """Each token for people to read."""
+        return await self._tokens(len(ids), lambda ids: list(map(self.tokenizer.token_text, ids)), ids)
+
+    async def _tokens(self, chars: int, encode: Callable[[T], R], what: T) -> R:
+        """encode(what), where so many characters or tokens do not hold up the event loop."""
         if chars <= _INLINE_CHARS:
             return encode(what)
         if chars <= _LONG_CHARS:

@@ -38,7 +38,7 @@ class Tokens:
             "count": len(ids),
             "max_model_len": self._service.context_length,
             "tokens": ids,
-            "token_strs": [self._service.tokenizer.token_text(id_) for id_ in ids] if strings else None,
+            "token_strs": await self._service.names_of(ids) if strings else None,
         }
         return json_response(body)
 
@@ -49,7 +49,7 @@ class Tokens:
         if tokens is None:
             fields.refuse("tokens", "is missing; send a list of token ids.")
         ids = read_token_ids(fields, "tokens", tokens, self._service.limits.vocab_size)
-        return json_response({"prompt": self._service.tokenizer.spell(ids)})
+        return json_response({"prompt": await self._service.text_of(ids)})
 
     async def _read(self, request: Request) -> Fields:
         """Raises RequestError or ApiError."""

@@ -16,8 +16,11 @@ def post(client: TestClient, **body: Any) -> Any:
 
 
 def chunks(client: TestClient, **body: Any) -> list[dict[str, Any]]:
+    return events_of(post(client, stream=True, **body))
+
+
+def events_of(answer: Any) -> list[dict[str, Any]]:
     """The parsed events of a stream, whose framing is checked byte by byte."""
-    answer = post(client, stream=True, **body)
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/event-stream")
     *events, last, rest = answer.text.split("\n\n")
