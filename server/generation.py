@@ -90,9 +90,10 @@ class Generation:
                 stops=StopStrings((*parameters.stop, *each.stops)),
                 stop_ids=service.stop_ids,
                 prompt_tokens=len(each.prompt),
-                reader=each.reader(),
+                reader=each.reader(request.sampling.seed),
+                shown=each.shown,
             )
-            for each, _ in places
+            for request, (each, _) in zip(self.requests, places, strict=True)
         ]
         self._matches = [PredictionMatch(prediction) for _ in self.requests]
         self.meters = [Meter(service.metrics, protocol, started) for _ in self.requests]
@@ -150,7 +151,7 @@ class Generation:
             "total_tokens": prompt + completion,
             "prompt_tokens_details": {"cached_tokens": cached},
             "completion_tokens_details": {
-                "reasoning_tokens": 0,
+                "reasoning_tokens": sum(committer.usage.reasoning_tokens for committer in self.committers),
                 "accepted_prediction_tokens": sum(match.accepted for match in self._matches),
                 "rejected_prediction_tokens": sum(match.rejected for match in self._matches),
             },

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from itertools import groupby
+from dataclasses import dataclass
 from typing import Protocol
 
 
@@ -42,6 +41,22 @@ class CallArguments:
 Part = Words | Thought | CallBegin | CallArguments
 
 
+def joined(parts: Iterable[Part]) -> list[Part]:
+    """The same with neighbours of one kind made one."""
+    out: list[Part] = []
+    for part in parts:
+        match out[-1:], part:
+            case [Words(before)], Words(text):
+                out[-1] = Words(before + text)
+            case [Thought(before)], Thought(text):
+                out[-1] = Thought(before + text)
+            case [CallArguments(call, before)], CallArguments(index, text) if call == index:
+                out[-1] = CallArguments(index, before + text)
+            case _:
+                out.append(part)
+    return out
+
+
 class PartReader(Protocol):
     """Reads one reply. How its text is cut into pieces changes nothing but where the parts are cut."""
 
@@ -52,6 +67,10 @@ class PartReader(Protocol):
     @property
     def thinking(self) -> bool:
         """True while what comes next is thought."""
+
+    @property
+    def over(self) -> bool:
+        """True once the reply ends here, though the model may write on: what is pushed now is dropped."""
 
     def push(self, text: str) -> list[Part]:
         """What the text so far determines and was not returned before."""
@@ -65,20 +84,10 @@ class PlainReader:
 
     called = False
     thinking = False
+    over = False
 
     def push(self, text: str) -> list[Part]:
         return [Words(text)] if text else []
 
     def close(self) -> list[Part]:
         return []
-
-
-def merged(parts: Iterable[Part]) -> list[Part]:
-    """The same with neighbours that continue each other as one."""
-    out: list[Part] = []
-    for _, run in groupby(parts, lambda part: (type(part), getattr(part, "index", None))):
-        first, *more = run
-        if not isinstance(first, CallBegin):
-            first = replace(first, text=first.text + "".join(getattr(part, "text", "") for part in more))
-        out.append(first)
-    return out

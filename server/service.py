@@ -19,12 +19,15 @@ from paceline.spec.tree import MAX_NODES
 
 from .api_errors import ApiError
 from .chat_template import ChatTemplate
+from .fields import JsonObject
 from .metrics import Metrics
 from .parameters import Limits, Parameters
 from .prepared import Prepared
+from .reply_reader import readers
 from .stage_bars import progress_bars
 from .stream import Streams
 from .template_guard import strings
+from .thinking import Thinking
 from .tokenizer import Tokenizer
 
 T = TypeVar("T")
@@ -126,14 +129,21 @@ class Service:
         Raises RequestError when the template refuses the messages or no room is left for one token of reply
         (code `context_length_exceeded`).
         """
-        ids = await self._tokens(sum(map(len, strings(messages))), self._encode, messages)
-        if len(ids) >= self.context_length:
-            raise self._too_long(f"{len(ids)} tokens")
-        return tuple(ids)
+        return (await self.prepare(messages, Parameters())).prompt
 
     async def prepare(self, messages: Sequence[Mapping[str, Any]], parameters: Parameters) -> Prepared:
         """What a reply with these parameters to this conversation needs. Raises as `prompt` does."""
-        return Prepared(await self.prompt(messages))
+        tools = [tool.body() for tool in parameters.tools.offered]
+        chars = sum(map(len, strings([messages, tools])))
+        ids, opened = await self._tokens(chars, self._encode, (messages, tools, parameters.thinking))
+        if len(ids) >= self.context_length:
+            raise self._too_long(f"{len(ids)} tokens")
+        template = self.template
+        return Prepared(
+            tuple(ids),
+            reader=readers(template.tags, template.tool_format, parameters.tools, prompt=ids, opened=opened),
+            shown=template.shown.characters,
+        )
 
     async def prepare_text(self, prompt: str | Sequence[int], parameters: Parameters) -> Prepared:
         """What a reply to a text or to token ids needs, which stand as they are: no template, and a text's names of
@@ -149,15 +159,18 @@ class Service:
         ids = await self._tokens(len(text), self.tokenizer.encode, text)
         return tuple(ids[: self.context_length])
 
-    async def tokens_of_messages(self, messages: Sequence[Mapping[str, Any]], *, opening: bool) -> list[int]:
+    async def tokens_of_messages(
+        self, messages: Sequence[Mapping[str, Any]], parameters: Parameters, *, opening: bool
+    ) -> list[int]:
         """A conversation of any length, with or without the opening of a reply. Raises RequestError when the template
         refuses it."""
+        tools = [tool.body() for tool in parameters.tools.offered]
 
         def encode(messages: Sequence[Mapping[str, Any]]) -> list[int]:
-            text, guard = self.template.prepare(messages, opening=opening)
+            text, guard = self.template.prepare(messages, tools, parameters.thinking, opening=opening)
             return self.tokenizer.encode_rendered(text, guard=guard)
 
-        return await self._tokens(sum(map(len, strings(messages))), encode, messages)
+        return await self._tokens(sum(map(len, strings([messages, tools]))), encode, messages)
 
     async def tokens_of_text(self, text: str, *, document: bool) -> list[int]:
         """A text of any length. document: with what the model's texts begin with."""
@@ -194,12 +207,15 @@ class Service:
         """No text longer than this fits into the context."""
         return self.context_length * self.tokenizer.longest
 
-    def _encode(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
-        text, guard = self.template.prepare(messages)
+    def _encode(
+        self, asked: tuple[Sequence[Mapping[str, Any]], Sequence[JsonObject], Thinking]
+    ) -> tuple[list[int], bool]:
+        """The prompt's tokens, and whether it opens a thought."""
+        text, guard = self.template.prepare(*asked)
         size = len(text) if guard is None else len(text) - text.count(guard)
         if size > self.max_chars:  # tokenising would take seconds, only to say the same
             raise self._too_long(f"{size} characters, more than that many tokens can hold")
-        return self.tokenizer.encode_rendered(text, guard=guard)
+        return self.tokenizer.encode_rendered(text, guard=guard), self.template.opens_thought(text)
 
     def _encode_text(self, text: str) -> list[int]:
         if len(text) > self.max_chars:

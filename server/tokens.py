@@ -9,6 +9,7 @@ from .api_errors import json_response
 from .chat_request import read_messages
 from .context import Context
 from .fields import Fields, parse_object
+from .parameters import Parameters, read_parameters
 from .request_body import read_body
 from .text_request import read_token_ids
 
@@ -21,7 +22,7 @@ class Tokens:
         self._service = context.service
 
     async def tokenize(self, request: Request) -> Response:
-        """{prompt, add_special_tokens} or {messages, add_generation_prompt} -> {count, max_model_len, tokens,
+        """{prompt, add_special_tokens} or {messages, tools, add_generation_prompt} -> {count, max_model_len, tokens,
         token_strs}."""
         fields = await self._read(request)
         strings = fields.boolean("return_token_strs")
@@ -29,8 +30,9 @@ class Tokens:
             fields.refuse("prompt", "or messages must be there, and not both; send a text or a conversation.")
         if fields.has("messages"):
             messages = read_messages(fields, self._context.settings.max_messages)
-            opening = fields.boolean("add_generation_prompt")
-            ids = await self._service.tokens_of_messages(messages, opening=opening is not False)
+            parameters = read_parameters(fields, self._service.limits, Parameters())
+            opening = fields.boolean("add_generation_prompt") is not False
+            ids = await self._service.tokens_of_messages(messages, parameters, opening=opening)
         else:
             document = fields.boolean("add_special_tokens") is not False
             ids = await self._service.tokens_of_text(fields.string("prompt") or "", document=document)

@@ -15,8 +15,8 @@ from paceline.server.chat_shape import ChatShape
 from paceline.server.fields import Fields, JsonObject
 from paceline.server.generation import Generation
 from paceline.server.parameters import Parameters, read_parameters
-from paceline.server.prepared import Prepared
-from paceline.server.reply_parts import PartReader, PlainReader
+from paceline.server.prepared import Prepared, plain_reader
+from paceline.server.reply_parts import PartReader
 from paceline.server.reply_writer import BodyWriter, ChunkWriter, ReplyForm
 from paceline.server.service import Service
 from paceline.server.stream_options import StreamOptions
@@ -30,7 +30,7 @@ async def written(
     n: int = 1,
     prefill_only: bool = False,
     telemetry: bool = True,
-    reader: Callable[[], PartReader] = EveryKind,
+    reader: Callable[[int], PartReader] = EveryKind,
     **parameters: Any,
 ) -> tuple[list[JsonObject], JsonObject]:
     options = StreamOptions(stream=True, include_usage=True, continuous_usage=True)
@@ -121,7 +121,7 @@ async def test_a_reply_that_stops_after_a_whole_call_ends_with_tool_calls(servic
 
 async def whole_text(service: Service) -> str:
     """Of the same reply, read as words alone."""
-    _, body = await written(service, reader=PlainReader, **ENDLESS)
+    _, body = await written(service, reader=plain_reader, **ENDLESS)
     text: str = body["choices"][0]["message"]["content"]
     return text
 
