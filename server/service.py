@@ -151,6 +151,8 @@ class Service:
         ids = prompt if not isinstance(prompt, str) else await self._tokens(len(prompt), self._encode_text, prompt)
         if len(ids) >= self.context_length:
             raise self._too_long(f"{len(ids)} tokens", "prompt")
+        if not ids:
+            raise RequestError("prompt has no tokens; send a text that is more than nothing.", param="prompt")
         return Prepared(tuple(ids))
 
     async def prediction(self, text: str) -> tuple[int, ...]:

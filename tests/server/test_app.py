@@ -86,6 +86,7 @@ def test_a_draining_server_is_healthy_but_not_ready(service: Service) -> None:
         answer = client.post("/v1/chat/completions", json={"messages": [{"role": "user", "content": "hi"}]})
         assert (answer.status_code, answer.json()["error"]["code"]) == (503, "shutting_down")
         assert answer.headers["retry-after"]
+        assert answer.headers["retry-after"]
         with pytest.raises(WebSocketDenialResponse) as caught, client.websocket_connect(SOCKET):
             pass
         assert caught.value.status_code == 503

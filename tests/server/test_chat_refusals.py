@@ -25,6 +25,14 @@ from starlette.testclient import TestClient
         ({"messages": [{"role": "user", "content": "z" * 300}]}, 400, "context_length_exceeded", "messages"),
         ({"messages": [{"role": "user", "content": "z" * 100_000}]}, 400, "context_length_exceeded", "messages"),
         ({"response_format": {"type": "json_object"}}, 400, "unsupported", "response_format"),
+        ({"functions": [{"name": "f"}]}, 400, "unsupported", "functions"),
+        ({"audio": {"voice": "alloy"}}, 400, "unsupported", "audio"),
+        ({"modalities": ["text", "audio"]}, 400, "unsupported", "modalities"),
+        ({"priority": "urgent"}, 400, None, "priority"),
+        ({"logprobs": True, "top_logprobs": 21}, 400, None, "top_logprobs"),
+        ({"logit_bias": {"1": 101}}, 400, None, "logit_bias"),
+        ({"stream_options": {"include_usage": "yes"}}, 400, None, "stream_options.include_usage"),
+        ({"messages": [{"role": "function", "content": "1"}]}, 400, None, "messages[0].role"),
         ({"speculation": {"mode": "medusa"}}, 400, "unknown_speculator", "speculation.mode"),
     ],
 )
@@ -35,6 +43,7 @@ def test_refusals(
     error = answer.json()["error"]
     assert (answer.status_code, error["code"], error["param"]) == (status, code, param)
     assert error["message"].endswith(".")
+    assert answer.headers["x-request-id"].startswith("req_")
     assert post(client).status_code == 200
 
 
