@@ -52,10 +52,11 @@ class _Stderr(logging.Handler):
 
 
 def _fields_of(record: logging.LogRecord) -> tuple[str, dict[str, Any]]:
-    """A record's sentence and its fields. Those of uvicorn's access log come without the query string."""
-    if record.name == _ACCESS and isinstance(record.args, tuple) and len(record.args) == 5:
-        client, method, path, _, status = record.args
-        return "http", {"client": client, "method": method, "path": str(path).partition("?")[0], "status": status}
+    """A record's sentence and its fields. What uvicorn says of requests and sockets comes without the query string."""
+    if record.name.startswith("uvicorn.") and isinstance(record.args, tuple) and str(record.msg).startswith('%s - "'):
+        client, *method, path = record.args[: 3 if record.name == _ACCESS else 2]
+        about = {"client": client, "method": method[0] if method else "WebSocket", "path": str(path).partition("?")[0]}
+        return "http", about | ({"status": record.args[-1]} if isinstance(record.args[-1], int) else {})
     return record.getMessage(), getattr(record, "fields", {})
 
 
