@@ -26,7 +26,7 @@ from .service import Service
 
 
 def create_app(service: Service, settings: Settings | None = None) -> Starlette:
-    """The app for a service that was started; `app.state` holds its Context and its Secrets.
+    """The app for a service that was started; `app.state` holds its Context, keys and secrets.
 
     Order from the outside: request id, CORS (so that refusals carry its headers and preflights need no key), the gate
     (headers, Host, Origin, key), routes. Raises ConfigError for a file of keys that is missing or broken.
@@ -69,7 +69,7 @@ def create_app(service: Service, settings: Settings | None = None) -> Starlette:
     app.router.redirect_slashes = False
     app.router.default = _nothing_here
     app.state.context = context
-    app.state.secrets = secrets
+    app.state.keys, app.state.secrets = keys, secrets
     return app
 
 
