@@ -23,7 +23,9 @@ from .spec_figures import SpecFigures
 from .stop_strings import StopStrings
 from .stream import Stream
 
-_OUTCOMES: Mapping[Ending, Outcome] = MappingProxyType({"length": "length", "abort": "cancelled", "error": "error"})
+_OUTCOMES: Mapping[Ending, Outcome] = MappingProxyType(
+    {"length": "length", "prefilled": "prefilled", "abort": "cancelled", "error": "error"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ class Generation:
         n: int = 1,
         caller: Caller = ANYONE,
         pin: str = "",
+        prefill_only: bool = False,
         prediction: tuple[int, ...] = (),
     ) -> None:
         """Submits at once. Raises RequestError, OverloadedError or ApiError (the caller's limits), with nothing left
@@ -56,7 +59,8 @@ class Generation:
 
         caller: whoever asks; its limits count this as one reply, whatever n is. It pays for the prompt at once, gets
         back what was cached with the first token, and pays for each piece as it comes. prediction: tokens the reply may
-        turn out to have. pin: whose conversation this is, for `Request.pin`.
+        turn out to have. pin: whose conversation this is, for `Request.pin`. prefill_only: the prompt is computed for
+        later requests, and nothing is said to it.
         """
         self.seed = parameters.seed if parameters.seed is not None else random_seed()
         prompt = prepared.prompt
@@ -75,6 +79,7 @@ class Generation:
                 ),
                 priority=max(parameters.priority, caller.best, key=PRIORITY_ORDER.__getitem__),
                 speculation=speculation,
+                prefill_only=prefill_only,
                 pin=pin,
             )
             for i in range(n)
