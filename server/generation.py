@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
 
-from paceline.engine.request import Request
+from paceline.engine.request import PRIORITY_ORDER, Request
 
+from .account import Account
+from .api_errors import as_api_error
 from .caller import ANYONE, Caller
 from .committer import Committer, Ending, Piece
 from .fields import JsonObject
+from .logs import log_event
 from .metrics import Meter, Outcome
 from .parameters import Parameters, derive_seed, random_seed, speculation_of
 from .prediction import PredictionMatch
@@ -53,11 +56,14 @@ class Generation:
         prefill_only: bool = False,
         prediction: tuple[int, ...] = (),
     ) -> None:
-        """Submits at once. Raises RequestError or OverloadedError, with nothing left running.
+        """Submits at once. Raises RequestError, OverloadedError or ApiError (the caller's limits), with nothing left
+        running.
 
         further: prompts that are answered beside the first, n choices each, none or all of them; each as it would be
-        alone. caller: whoever asks. prediction: tokens the reply may turn out to have. pin: whose conversation this is,
-        for `Request.pin`. prefill_only: the prompt is computed for later requests, and nothing is said to it.
+        alone. caller: whoever asks; its limits count all this as one reply. It pays for the prompts at once, gets
+        back what was cached with the first token, and pays for each piece as it comes. prediction: tokens the reply may
+        turn out to have. pin: whose conversation this is, for `Request.pin`. prefill_only: the prompt is computed for
+        later requests, and nothing is said to it.
         """
         self.seed = parameters.seed if parameters.seed is not None else random_seed()
         self._n = n
@@ -76,7 +82,7 @@ class Generation:
                     stop_ids=service.stop_ids,
                     grammar=each.grammar,
                 ),
-                priority=parameters.priority,
+                priority=max(parameters.priority, caller.best, key=PRIORITY_ORDER.__getitem__),
                 speculation=speculation,
                 prefill_only=prefill_only,
                 pin=pin,
@@ -97,11 +103,20 @@ class Generation:
         ]
         self._matches = [PredictionMatch(prediction) for _ in self.requests]
         self.meters = [Meter(service.metrics, protocol, started) for _ in self.requests]
+        self._about = {"id": id, "caller": caller.id or None, "name": caller.name or None, "protocol": protocol}
+        self._model = service.model_id
+        self._finishes: list[Ending] = []
+        self._closed = False
+        account: Account | None = None
         try:
+            self._account = account = Account(caller, sum(len(each.prompt) for each in (prepared, *further)))
             self._stream: Stream = service.streams.open(self.requests)
-        except Exception:
+        except Exception as error:
+            if account is not None:
+                account.close(ran=False)
             for meter in self.meters:
                 meter.end("refused")
+            log_event("reply", **self._about, finish="refused", code=as_api_error(error).code)
             raise
 
     async def __aenter__(self) -> Generation:
@@ -125,11 +140,17 @@ class Generation:
         index = self._index[delta.request_id]
         piece = self.committers[index].push(delta)
         self._matches[index].push(piece.tokens)
+        if delta.tokens or delta.finish == "prefilled":
+            self._account.read(delta.cached_tokens, index // self._n)
+        self._account.wrote(len(piece.tokens))
         self.meters[index].tokens(len(piece.tokens), delta.queued_ms)
         if piece.cut is not None:
             self._stream.cut(delta.request_id, piece.cut)
         if piece.finish is not None:
             self.meters[index].end(_OUTCOMES.get(piece.finish, "stop"))
+            self._finishes.append(piece.finish)
+            if len(self._finishes) == len(self.requests):
+                self._close()
         return Step(index, piece)
 
     def abort(self, outcome: Outcome = "cancelled") -> None:
@@ -137,6 +158,29 @@ class Generation:
         self._stream.abort()
         for meter in self.meters:
             meter.end(outcome)
+        if not self._closed:
+            self._finishes.append("abort")
+            self._close()
+
+    def _close(self) -> None:
+        """Once, however the reply ended: the caller's account and the line in the log."""
+        self._closed = True
+        self._account.close()
+        usage = self.usage()
+        figures = sum((committer.figures for committer in self.committers), SpecFigures()).body()
+        log_event(
+            "reply",
+            **self._about,
+            model=self._model,
+            prompt_tokens=usage["prompt_tokens"],
+            cached_tokens=usage["prompt_tokens_details"]["cached_tokens"],
+            output_tokens=usage["completion_tokens"],
+            ttft_ms=_rounded(self.meters[0].ttft_ms),
+            tpot_ms=_rounded(self.meters[0].tpot_ms),
+            finish=",".join(dict.fromkeys(self._finishes)),
+            speculation=self.requests[0].speculation.mode,
+            mean_accepted=_rounded(figures["mean_acceptance_length"]),
+        )
 
     def usage(self) -> JsonObject:
         """Chat completions' `usage`: a prompt counts once, the choices' tokens add up."""
@@ -166,3 +210,7 @@ class Generation:
     def committer(self) -> Committer:
         """Of the first choice."""
         return self.committers[0]
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
