@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 from chat_completions import HI, post
+from service import client_of
 from starlette.testclient import TestClient
 
+from paceline.server.context import Settings
 from paceline.server.service import Service
 
 
@@ -67,6 +69,19 @@ def test_refusals(client: TestClient, path: str, body: dict[str, Any], status: i
     error = answer.json()["error"]
     assert (answer.status_code, error["param"]) == (status, param)
     assert error["message"].endswith(".")
+
+
+def test_a_key_is_asked_for_where_one_is_set(service: Service) -> None:
+    with client_of(service, Settings(api_keys=("right",))) as client:
+        for path, body in (("/tokenize", {"prompt": "a"}), ("/detokenize", {"tokens": [10]})):
+            assert client.post(path, json=body).status_code == 401
+            assert client.post(path, json=body, headers={"authorization": "Bearer right"}).status_code == 200
+
+
+def test_tools_are_counted_as_they_are_rendered(client: TestClient) -> None:
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
+    assert tokenize(client, messages=HI, tools=tools)["count"] > tokenize(client, messages=HI)["count"] + 10
+    assert tokenize(client, messages=HI, tools=tools, tool_choice="none") == tokenize(client, messages=HI)
 
 
 async def test_a_long_text_does_not_hold_up_the_event_loop(service: Service) -> None:
