@@ -15,8 +15,12 @@ from starlette.types import Receive, Scope, Send
 from .api_errors import ApiError, handle_error, json_response
 from .auth import Gate, RequestId
 from .chat_completions import ChatCompletions
+from .client_secrets import Secrets
+from .client_secrets_api import ClientSecrets
 from .context import Context, Settings
-from .models import Models
+from .keys import KeyRing
+from .limits import RATE_HEADERS
+from .models import Models, embeddings
 from .page import page_routes
 from .realtime import Realtime
 from .request_body import client_left
@@ -25,19 +29,24 @@ from .responses.socket import ResponseSockets
 from .responses.store import response_store
 from .service import Service
 from .socket_connection import Sockets, upgrade_required
+from .text_completions import TextCompletions
+from .tokens import Tokens
 
 
 def create_app(service: Service, settings: Settings | None = None) -> Starlette:
-    """The app for a service that was started; `app.state.context` holds its Context.
+    """The app for a service that was started; `app.state` holds its Context, keys and secrets.
 
     Order from the outside: request id, CORS (so that refusals carry its headers and preflights need no key), the gate
-    (Host, Origin, key), routes.
+    (headers, Host, Origin, key), routes. Raises ConfigError for a file of keys that is missing or broken.
     """
     context = Context(service, settings or Settings())
     sockets = Sockets(context)
-    models, realtime, status = Models(service), Realtime(context, sockets), _Status(context)
     store = response_store(context.settings)
     responses, response_sockets = Responses(context, store), ResponseSockets(context, sockets, store)
+    models, tokens = Models(service), Tokens(context)
+    realtime, status = Realtime(context, sockets), _Status(context)
+    keys, secrets = KeyRing(context.settings.api_keys, context.settings.keys), Secrets()
+    browser_keys = ClientSecrets(context, secrets)
     routes = [
         Route("/health", status.health, methods=["GET"]),
         Route("/ready", status.ready, methods=["GET"]),
@@ -52,7 +61,13 @@ def create_app(service: Service, settings: Settings | None = None) -> Starlette:
         Route("/v1/responses/{response}", responses.delete, methods=["DELETE"]),
         Route("/v1/responses/{response}/cancel", responses.cancel, methods=["POST"]),
         Route("/v1/realtime", upgrade_required, methods=["GET"]),
+        Route("/v1/completions", TextCompletions(context).create, methods=["POST"]),
+        Route("/v1/embeddings", embeddings, methods=["POST"]),
+        Route("/tokenize", tokens.tokenize, methods=["POST"]),
+        Route("/detokenize", tokens.detokenize, methods=["POST"]),
         WebSocketRoute("/v1/realtime", realtime.socket),
+        Route("/v1/realtime/client_secrets", browser_keys.client_secrets, methods=["POST"]),
+        Route("/v1/realtime/sessions", browser_keys.sessions, methods=["POST"]),
         *page_routes(),
     ]
     names = frozenset(route.path for route in routes if isinstance(route, Route))
@@ -61,17 +76,22 @@ def create_app(service: Service, settings: Settings | None = None) -> Starlette:
         allow_origins=context.settings.allowed_origins,
         allow_methods=["DELETE", "GET", "POST"],
         allow_headers=["*"],
-        expose_headers=["x-request-id", "retry-after"],
+        expose_headers=["x-request-id", "retry-after", *RATE_HEADERS],
         max_age=600,
     )
     app = Starlette(
         routes=routes,
-        middleware=[Middleware(RequestId), cors, Middleware(Gate, context=context, routes=names)],
+        middleware=[
+            Middleware(RequestId),
+            cors,
+            Middleware(Gate, context=context, routes=names, keys=keys, secrets=secrets),
+        ],
         exception_handlers={HTTPException: handle_error, ClientDisconnect: client_left},
     )
     app.router.redirect_slashes = False
     app.router.default = _nothing_here
     app.state.context = context
+    app.state.keys, app.state.secrets = keys, secrets
     return app
 
 

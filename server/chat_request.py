@@ -16,6 +16,11 @@ from .stream_options import StreamOptions, read_stream_options
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 
+# What OpenAI itself has replaced, and by what.
+_OLDER = {"functions": "tools", "function_call": "tool_choice"}
+_OLDER_IN_MESSAGES = {"function_call": "tool_calls"}
+_NEVER = {"audio": "Audio", "web_search_options": "A search of the web"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
@@ -68,10 +73,19 @@ def _refuse_unsupported(fields: Fields) -> None:
         kind = response_format.choice("type", ("text", "json_object", "json_schema"))
         if kind != "text":
             raise not_supported("response_format", f"response_format {kind or 'without a type'}")
-    if fields.array("functions"):
-        raise not_supported("functions", "The older way to call functions; send tools instead: it")
+    _refuse_older(fields, _OLDER)
+    for key, what in _NEVER.items():
+        if fields.values.get(key):
+            raise not_supported(key, what)
     if any(modality != "text" for modality in fields.array("modalities") or []):
         raise not_supported("modalities", "Output other than text")
+
+
+def _refuse_older(fields: Fields, names: Mapping[str, str]) -> None:
+    for key, newer in names.items():
+        if fields.values.get(key):
+            name = fields.name(key)
+            raise ApiError(400, f"{name} is an older form of {newer}; send that.", param=name, code="unsupported")
 
 
 def read_messages(fields: Fields, max_messages: int) -> list[JsonObject]:
@@ -88,6 +102,9 @@ def _read_message(fields: Fields) -> JsonObject:
     role = fields.choice("role", ROLES)
     if role is None:
         fields.refuse("role", f"is missing; use one of {', '.join(ROLES)}.")
+    _refuse_older(fields, _OLDER_IN_MESSAGES)
+    if fields.has("audio"):
+        raise not_supported(fields.name("audio"), "Audio")
     message: JsonObject = {"role": "system" if role == "developer" else role, "content": read_content(fields)}
     for key in ("name", "tool_call_id"):
         if (value := fields.string(key)) is not None:

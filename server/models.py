@@ -1,11 +1,11 @@
-"""GET /v1/models: what is served."""
+"""GET /v1/models: what is served, and POST /v1/embeddings: what is not."""
 
 from __future__ import annotations
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from .api_errors import json_response
+from .api_errors import ApiError, json_response
 from .fields import JsonObject
 from .service import Service
 
@@ -33,3 +33,12 @@ class Models:
             "max_model_len": self._service.context_length,
             "speculators": list(self._service.speculators),
         }
+
+
+async def embeddings(request: Request) -> Response:
+    """Raises ApiError 400: with a 5xx the SDKs would try again, and with a 404 one would look for another address."""
+    raise ApiError(
+        400,
+        "Embeddings are not made here, this server runs chat models; use /v1/chat/completions, or another server.",
+        code="unsupported",
+    )

@@ -7,13 +7,15 @@ import logging
 import time
 from collections.abc import Sequence
 
+import orjson
 from starlette.websockets import WebSocket
 
 from paceline.engine.errors import PacelineError
 
-from .auth import caller_of
+from .auth import caller_of, session_of
 from .context import Context
 from .conversation import Conversation
+from .fields import JsonObject
 from .generation import Generation
 from .outbox import Outbox
 from .session import Abort, Begin, Output, Send, Session
@@ -21,6 +23,26 @@ from .socket_connection import SocketConnection, Sockets
 from .tasks import cancel_all
 
 _log = logging.getLogger("paceline.server")
+
+
+def new_session(context: Context) -> Session:
+    """One with nobody connected to it yet."""
+    service, settings = context.service, context.settings
+    return Session(
+        model=service.model_id,
+        limits=service.limits,
+        conversation=Conversation(
+            max_items=settings.max_messages, max_chars=min(settings.max_conversation, service.max_chars)
+        ),
+    )
+
+
+def presets(session: Session, settings: JsonObject) -> JsonObject:
+    """Gives a session its settings before its client is there. Returns `session.updated`, or the `error`."""
+    message = orjson.dumps({"type": "session.update", "session": settings}).decode()
+    (answer,) = session.receive(message)
+    assert isinstance(answer, Send)
+    return answer.event
 
 
 class Realtime:
@@ -42,13 +64,9 @@ class _Connection:
         self._service = context.service
         self._websocket = websocket
         self._caller = caller_of(websocket.scope)
-        self._session = Session(
-            model=self._service.model_id,
-            limits=self._service.limits,
-            conversation=Conversation(
-                max_items=settings.max_messages, max_chars=min(settings.max_conversation, self._service.max_chars)
-            ),
-        )
+        self._session = new_session(context)
+        if given := session_of(websocket.scope):
+            presets(self._session, given)
         self._outbox = Outbox(settings.max_outbox)
         self._replies: dict[str, asyncio.Task[None]] = {}  # by response id
 

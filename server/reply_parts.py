@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from itertools import groupby
+from dataclasses import dataclass
 from typing import Protocol
 
 
@@ -92,16 +91,3 @@ class PlainReader:
 
     def close(self) -> list[Part]:
         return []
-
-
-def merged(parts: Iterable[Part]) -> list[Part]:
-    """The same with neighbours that continue each other as one."""
-    out: list[Part] = []
-    for _, run in groupby(parts, lambda part: (type(part), getattr(part, "index", None))):
-        first, *more = run
-        if more and not isinstance(first, CallBegin):
-            first = replace(
-                first, text="".join(part.text for part in (first, *more) if not isinstance(part, CallBegin))
-            )
-        out.append(first)
-    return out

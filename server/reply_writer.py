@@ -11,14 +11,14 @@ from paceline.engine.request import TokenLogprob
 
 from .fields import JsonObject
 from .generation import Generation, Step
-from .reply_parts import Part, merged
+from .reply_parts import Part, joined
 from .service import Service
 from .step_counts import StepCounts
 from .stream_options import StreamOptions
 
 
 class ReplyShape(Protocol):
-    """How one protocol spells the choices of one reply. Parts come merged: no two neighbours continue each other."""
+    """How one protocol spells the choices of one reply. Parts come joined: no two neighbours continue each other."""
 
     @property
     def body_kind(self) -> str:
@@ -96,7 +96,7 @@ class ChunkWriter:
         if piece.finish == "prefilled":
             return []
         self._counts[index].add(piece)
-        parts = merged(piece.parts)
+        parts = joined(piece.parts)
         contents = shape.deltas(parts)
         if not contents and piece.logprobs:
             contents = [shape.blank()]
@@ -175,7 +175,7 @@ class BodyWriter:
         wanted = self._generation.requests[index].sampling.logprobs is not None
         return {
             "index": index,
-            **shape.whole(merged(self._parts[index])),
+            **shape.whole(joined(self._parts[index])),
             "logprobs": shape.logprobs(index, self._logprobs[index] if wanted else None),
             "finish_reason": finish,
         }

@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 
 from ..committer import Committer, Piece, Usage
 from ..fields import JsonObject
-from ..reply_parts import CallArguments, CallBegin, Part, Thought, merged
+from ..reply_parts import CallArguments, CallBegin, Part, Thought
 from ..reply_parts import Words as WordsPart
 from ..step_counts import StepCounts
 from ..token_logprobs import TokenNames, logprob_body
@@ -166,7 +166,7 @@ class ResponseEvents:
         self._counts.add(piece)
         self._logprobs += [logprob_body(self._names, entry) for entry in piece.logprobs or ()]
         out: list[JsonObject] = []
-        for part in merged(piece.parts):
+        for part in piece.parts:
             out += self._part(part)
         return out
 

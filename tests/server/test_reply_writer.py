@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from chat_completions import choice_of
 from part_readers import RUN, EveryKind
+from service import ENDLESS
 
 from paceline.server.chat_shape import ChatShape
 from paceline.server.fields import Fields, JsonObject
 from paceline.server.generation import Generation
 from paceline.server.parameters import Parameters, read_parameters
-from paceline.server.prepared import Prepared
+from paceline.server.prepared import Prepared, plain_reader
+from paceline.server.reply_parts import PartReader
 from paceline.server.reply_writer import BodyWriter, ChunkWriter, ReplyForm
 from paceline.server.service import Service
 from paceline.server.stream_options import StreamOptions
@@ -22,7 +25,13 @@ PROMPT = tuple(range(10, 40)) * 2
 
 
 async def written(
-    service: Service, *, n: int = 1, prefill_only: bool = False, telemetry: bool = True, **parameters: Any
+    service: Service,
+    *,
+    n: int = 1,
+    prefill_only: bool = False,
+    telemetry: bool = True,
+    reader: Callable[[int], PartReader] = EveryKind,
+    **parameters: Any,
 ) -> tuple[list[JsonObject], JsonObject]:
     options = StreamOptions(stream=True, include_usage=True, continuous_usage=True)
     form = ReplyForm(service, "chatcmpl", ChatShape(service.tokenizer), options, telemetry=telemetry)
@@ -30,7 +39,7 @@ async def written(
     async with Generation(
         service,
         id=form.id,
-        prepared=Prepared(PROMPT, reader=EveryKind),
+        prepared=Prepared(PROMPT, reader=reader),
         parameters=replace(asked, max_tokens=parameters.get("max_tokens", 40)),
         protocol="test",
         started=0.0,
@@ -83,30 +92,38 @@ async def test_figures_of_a_step_ride_on_one_chunk(service: Service) -> None:
     assert counts[-1] == body["usage"]["completion_tokens"] == 80
 
 
-async def test_figures_of_text_that_is_held_back_come_with_the_next_chunk_or_the_last(service: Service) -> None:
-    """The end token never matches: the whole reply is held back as what may become the stop string."""
-    _, plain = await written(service, temperature=0)
-    text = plain["choices"][0]["message"]["reasoning_content"][:RUN]
-    events, body = await written(service, temperature=0, stop=text)
+async def test_figures_of_text_that_was_held_back_for_nothing_come_with_the_finish(service: Service) -> None:
+    """All of the text is the stop string, so there is no chunk of text for them to ride on."""
+    stop = await whole_text(service)
+    events, body = await written(service, stop=stop[:RUN])
     opening, finish, usage = events
     assert opening["choices"][0]["delta"] == {"role": "assistant", "content": ""}
     assert finish["x_spec"]["emitted"] == usage["usage"]["completion_tokens"] > 0
     assert body["choices"][0]["message"]["content"] == ""
 
 
-async def test_a_call_that_is_cut_off_ends_with_length_and_a_whole_one_with_tool_calls(service: Service) -> None:
-    for tokens in range(1, 4 * RUN):
-        events, body = await written(service, temperature=0, max_tokens=tokens, logit_bias={"2": -100})
+async def test_a_reply_that_is_cut_off_ends_with_length_whatever_it_called(service: Service) -> None:
+    for tokens in (20, 25, 30, 40):
+        events, body = await written(service, max_tokens=tokens, **ENDLESS)
         (choice,) = body["choices"]
+        assert choice["message"]["tool_calls"][0]["function"]["name"] == "look_up", tokens
         assert choice["finish_reason"] == events[-2]["choices"][0]["finish_reason"] == "length"
-    calls = choice["message"]["tool_calls"]
-    assert calls[0]["function"]["name"] == "look_up"
-    assert choice["message"]["content"]
-    # A stop string behind the first call ends the same reply.
-    stop = calls[1]["function"]["arguments"][:2]
-    _, body = await written(service, temperature=0, stop=stop, logit_bias={"2": -100})
-    if stop not in "".join((choice["message"]["reasoning_content"], choice["message"]["content"])):
-        assert body["choices"][0]["finish_reason"] == "tool_calls"
+
+
+async def test_a_reply_that_stops_after_a_whole_call_ends_with_tool_calls(service: Service) -> None:
+    text, end = await whole_text(service), 3 * RUN
+    stop = next(text[end : end + size] for size in range(1, 9) if text.find(text[end : end + size]) == end)
+    events, body = await written(service, stop=stop, **ENDLESS)
+    (choice,) = body["choices"]
+    assert choice["finish_reason"] == events[-2]["choices"][0]["finish_reason"] == "tool_calls"
+    assert len(choice["message"]["tool_calls"]) == 1
+
+
+async def whole_text(service: Service) -> str:
+    """Of the same reply, read as words alone."""
+    _, body = await written(service, reader=plain_reader, **ENDLESS)
+    text: str = body["choices"][0]["message"]["content"]
+    return text
 
 
 async def test_what_was_only_read_in_has_usage_alone(service: Service) -> None:

@@ -16,8 +16,11 @@ def post(client: TestClient, **body: Any) -> Any:
 
 
 def chunks(client: TestClient, **body: Any) -> list[dict[str, Any]]:
+    return events_of(post(client, stream=True, **body))
+
+
+def events_of(answer: Any) -> list[dict[str, Any]]:
     """The parsed events of a stream, whose framing is checked byte by byte."""
-    answer = post(client, stream=True, **body)
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/event-stream")
     *events, last, rest = answer.text.split("\n\n")
@@ -57,7 +60,7 @@ def choice_of(events: list[dict[str, Any]], index: int = 0) -> dict[str, Any]:
                     "function": {"arguments": fragment["function"]["arguments"]},
                 }
                 calls[-1]["function"]["arguments"] += fragment["function"]["arguments"]
-    if not message["content"] and "tool_calls" in message:
-        message["content"] = None  # an empty chunk may have brought logprobs
+    if not message["content"]:  # null or "" on the way: an empty chunk may bring logprobs
+        message["content"] = None if "tool_calls" in message else ""
     told = {"content": logprobs, "refusal": None} if logprobs else None
     return {"index": index, "message": message, "logprobs": told, "finish_reason": own[-1]["finish_reason"]}

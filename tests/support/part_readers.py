@@ -10,7 +10,10 @@ RUN = 5  # characters
 class EveryKind:
     """A thought, words, a call, another call, and again, for `RUN` characters each: decided character by character."""
 
-    def __init__(self) -> None:
+    over = False
+
+    def __init__(self, seed: int = 0) -> None:
+        self._seed = seed
         self._read = 0
         self._calls = 0
 
@@ -33,7 +36,7 @@ class EveryKind:
             return [Words(character) if run % 4 else Thought(character)]
         self._calls += place == 0
         index = self._calls - 1
-        begin: list[Part] = [CallBegin(index, f"call_{index}", "look_up")] if place == 0 else []
+        begin: list[Part] = [CallBegin(index, f"call_{self._seed}_{index}", "look_up")] if place == 0 else []
         return [*begin, CallArguments(index, character)]
 
     def close(self) -> list[Part]:
