@@ -11,11 +11,11 @@ from paceline.spec.drafters import Drafters
 from paceline.spec.guard import Guard
 from paceline.spec.merge import Guesses
 from paceline.spec.planner import Draft, Planner
-from paceline.spec.proposer import Ask
 from paceline.spec.stats import label
 from paceline.spec.tree import TokenTree
 
 from .acceptor import Acceptor, Outcome
+from .ask import ask_of
 from .errors import RequestError
 from .page_table import Move, PageTable
 from .request import Delta, Request
@@ -175,7 +175,7 @@ class Engine:
         """A chain of known tokens for every row; for those of `guessing` a tree of guesses below the last of them."""
         trees: dict[int, Draft] = {}
         if guessing:
-            asks = [_ask(plan.rows[i]) for i in guessing]
+            asks = [ask_of(plan.rows[i]) for i in guessing]
             modes = [plan.rows[i].seq.request.speculation.mode for i in guessing]
             rows = plan.work.rows
 
@@ -212,7 +212,7 @@ class Engine:
     def _deltas(self, plan: Plan, drafts: list[Draft], outcomes: list[Outcome], step_ms: float) -> list[Delta]:
         deltas = []
         for row, draft, outcome in zip(plan.rows, drafts, outcomes, strict=True):
-            if outcome.tokens:
+            if outcome.tokens or outcome.finish is not None:
                 accepted = outcome.path[row.known :]  # a row that may guess knows one token: node i + 1 is pick i
                 right = [draft.guesses.votes[draft.picks[node - 1]] for node in accepted]
                 deltas.append(
@@ -228,6 +228,7 @@ class Engine:
                         cached_tokens=row.seq.cached_tokens or 0,
                         queued_ms=row.seq.queued_ms,
                         step_ms=step_ms,
+                        error=outcome.error,
                     )
                 )
         return deltas
@@ -282,19 +283,3 @@ class Engine:
     def check(self) -> None:
         """Raise AssertionError when the cache's books do not balance."""
         self.pages.check(self.scheduler)
-
-
-def _ask(row: Row) -> Ask:
-    seq, request = row.seq, row.seq.request
-    return Ask(
-        seq_id=request.id,
-        tokens=seq.tokens,
-        prompt_length=len(request.prompt),
-        max_guesses=row.guesses,
-        blocks=seq.blocks,
-        seed=request.sampling.seed,
-        temperature=request.sampling.temperature,
-        prediction=request.speculation.prediction,
-        reuse_key=request.speculation.reuse_key,
-        background=request.priority == "background",
-    )
