@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from ..api_errors import not_supported
 from ..fields import Fields, JsonObject
 from ..parameters import Limits, Parameters, read_parameters
+from ..reply_format import read_format
 from ..session_request import read_metadata
 from ..tool_use import ToolUse
 from .items import Item, read_input
@@ -51,7 +52,7 @@ def read_request(
     options = fields.child("prompt_cache_options") or Fields({}, "prompt_cache_options")
     store = fields.boolean("store")
     truncation = fields.choice("truncation", ("auto", "disabled")) or "disabled"
-    sampling = parameters.sampling
+    sampling, text = parameters.sampling, fields.child("text")
     return ResponseRequest(
         model=fields.string("model"),
         items=items,
@@ -76,7 +77,7 @@ def read_request(
             "service_tier": "default",
             "store": store is not False,
             "temperature": sampling.temperature,
-            "text": {"format": {"type": "text"}},
+            "text": {"format": {"type": "text"}, **(text.values if text is not None else {})},
             "tool_choice": _choice_body(parameters.tools),
             "tools": _tool_bodies(parameters.tools),
             "top_logprobs": sampling.logprobs or 0,
@@ -95,10 +96,6 @@ def _refuse_unsupported(fields: Fields) -> None:
         raise not_supported("conversation", "A conversation object (previous_response_id does what it is for)")
     if fields.has("prompt"):
         raise not_supported("prompt", "A stored prompt")
-    text = fields.child("text")
-    form = text.child("format") if text is not None else None
-    if form is not None and form.string("type") != "text":
-        raise not_supported("text.format", "Output other than text")
 
 
 def _read_parameters(fields: Fields, limits: Limits, base: Parameters) -> Parameters:
@@ -107,7 +104,13 @@ def _read_parameters(fields: Fields, limits: Limits, base: Parameters) -> Parame
     wanted = bool(top) or LOGPROBS in (fields.array("include") or [])
     shared = Fields({**fields.values, "logprobs": wanted, "top_logprobs": top or 0}, fields.path)
     parameters = read_parameters(shared, limits, base)
-    return replace(parameters, max_tokens=fields.integer("max_output_tokens", low=1))
+    text = fields.child("text")
+    form = None if text is None else text.child("format")
+    return replace(
+        parameters,
+        max_tokens=fields.integer("max_output_tokens", low=1),
+        format=parameters.format if form is None else read_format(form),
+    )
 
 
 def _choice_body(tools: ToolUse) -> str | JsonObject:
