@@ -242,9 +242,9 @@ class Service:
     def _too_long(self, size: str, param: str = "messages", tools: Sequence[JsonObject] = ()) -> RequestError:
         limit = f"maximum context length is {self.context_length} tokens"
         known = f"The {limit}, set by this server's {self._limited_by}" if self._limited_by else f"This model's {limit}"
+        too_long = "the messages and tools alone are" if tools else f"{param} alone takes"
         return RequestError(
-            f"{known}, and {param}{' and tools' if tools else ''} alone take {size}; "
-            "shorten them so that at least one token of reply fits.",
+            f"{known}, and {too_long} {size}; shorten {'them' if tools else 'it'} so that at least one token of reply fits.",
             param=param,
             code="context_length_exceeded",
         )

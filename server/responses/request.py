@@ -77,7 +77,7 @@ def read_request(
             "service_tier": "default",
             "store": store is not False,
             "temperature": sampling.temperature,
-            "text": {"format": {"type": "text"}, **(text.values if text is not None else {})},
+            "text": _text_body(text),
             "tool_choice": _choice_body(parameters.tools),
             "tools": _tool_bodies(parameters.tools),
             "top_logprobs": sampling.logprobs or 0,
@@ -128,3 +128,8 @@ def _tool_bodies(tools: ToolUse) -> list[JsonObject]:
         }
         for tool in tools.tools
     ]
+
+
+def _text_body(text: Fields | None) -> JsonObject:
+    given = {} if text is None else {key: value for key, value in text.values.items() if value is not None}
+    return {"format": {"type": "text"}, **given}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import chat_completions
 import openai
+import pydantic
 import pytest
 from openai.types.responses import Response
 from responses_api import REPLY, RESPONSES, order_of, output_text, post, streamed
@@ -306,3 +308,33 @@ def test_mistakes_are_said_in_one_sentence(
 
 def test_a_get_is_told_how_to_come(client: TestClient) -> None:
     assert client.get(RESPONSES).status_code in (405, 426)
+
+
+# Forms
+
+THING = {"type": "object", "properties": {"up": {"type": "boolean"}}, "required": ["up"], "additionalProperties": False}
+
+
+def test_sdk_parse(sdk: openai.OpenAI) -> None:
+    class Thing(pydantic.BaseModel):
+        up: bool
+
+    parsed = sdk.responses.parse(model="default", input="hi", text_format=Thing, max_output_tokens=60)
+    assert isinstance(parsed.output_parsed, Thing)
+    assert parsed.status == "completed"
+
+
+def test_a_text_of_a_form(client: TestClient) -> None:
+    form = {"type": "json_schema", "name": "thing", "schema": THING, "strict": True}
+    events = streamed(client, text={"format": form}, max_output_tokens=60)
+    assert set(json.loads(output_text(events[-1]["response"]))) == {"up"}
+    chat = chat_completions.post(
+        client,
+        messages=[{"role": "user", "content": "hi there"}],
+        response_format={"type": "json_schema", "json_schema": {"name": "thing", "schema": THING, "strict": True}},
+        max_tokens=60,
+    ).json()
+    assert chat["choices"][0]["message"]["content"] == output_text(events[-1]["response"])
+    broken = post(client, text={"format": {**form, "schema": {"type": "nothing"}}}).json()["error"]
+    assert broken["code"] == "invalid_grammar"
+    assert broken["param"].startswith("text.format")

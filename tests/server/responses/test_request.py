@@ -105,3 +105,15 @@ def test_what_follows_keeps_the_settings() -> None:
     assert (following.items, following.previous_response_id) == (more, "resp_1")
     assert following.parameters == request.parameters
     assert following.echo == request.echo | {"previous_response_id": "resp_1"}
+
+
+def test_the_form_of_the_text() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    form = {"type": "json_schema", "name": "thing", "schema": schema, "strict": True}
+    request = read(text={"format": form, "verbosity": "low"})
+    assert request.parameters.format.kind == "json_schema"
+    assert request.echo["text"] == {"format": form, "verbosity": "low"}
+    assert read(text={"format": None}).echo["text"] == {"format": {"type": "text"}}
+    with pytest.raises(RequestError) as refused:
+        read(text={"format": {"type": "poem"}})
+    assert refused.value.param == "text.format.type"
