@@ -244,7 +244,8 @@ class Service:
         known = f"The {limit}, set by this server's {self._limited_by}" if self._limited_by else f"This model's {limit}"
         too_long = "the messages and tools alone are" if tools else f"{param} alone takes"
         return RequestError(
-            f"{known}, and {too_long} {size}; shorten {'them' if tools else 'it'} so that at least one token of reply fits.",
+            f"{known}, and {too_long} {size}; "
+            f"shorten {'them' if tools else 'it'} so that at least one token of reply fits.",
             param=param,
             code="context_length_exceeded",
         )

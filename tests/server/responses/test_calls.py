@@ -67,6 +67,7 @@ def test_sdk(roomy: Service) -> None:
             tool_choice="required",
             parallel_tool_calls=False,
             max_output_tokens=120,
+            extra_body={"seed": 1},
         ) as stream,
     ):
         kinds = [event.type for event in stream]
@@ -79,7 +80,7 @@ def test_sdk(roomy: Service) -> None:
 
 def test_a_call_over_a_socket_is_answered_in_its_lane(roomy: Service) -> None:
     with live_server(roomy) as live, connect(f"ws://127.0.0.1:{live.port}{RESPONSES}", proxy=None) as connection:
-        tools: dict[str, Any] = {"tools": [LOOK], "store": False, "stream_id": "a"}
+        tools: dict[str, Any] = {"tools": [LOOK], "store": False, "stream_id": "a", "seed": 1}
         say(connection, "response.create", input="hi", tool_choice="required", parallel_tool_calls=False, **tools)
         events = events_until(connection, "response.completed")
         check_stream(events, merged=True)
