@@ -333,7 +333,7 @@ ACTIONS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(ACTIONS)
 def test_whatever_happens_every_response_ends_once(actions: list[str]) -> None:
     driver = Driver()
