@@ -129,3 +129,19 @@ def test_a_broken_step_ends_it_with_an_error(checkpoint: RandomCheckpoint) -> No
     assert replies.finish("w") == "error"
     assert_idle(engine)
     assert hits(engine, PROMPT) == 0
+
+
+def test_what_is_there_needs_no_place(checkpoint: RandomCheckpoint) -> None:
+    engine, replies = tiny_engine(checkpoint, max_batch=1), Replies()
+    run(engine, [warm("first", PROMPT)])
+    engine.submit(make_request("long", [5, 6, 7], max_tokens=30))
+    engine.step(replies)
+    engine.submit(warm("again", PROMPT))
+    engine.submit(warm("other", [1, *PROMPT]))
+    engine.step(replies)
+    assert only(replies, "again").cached_tokens == len(PROMPT)
+    assert "other" not in replies.deltas
+    while engine.has_work:
+        engine.step(replies)
+        engine.check()
+    assert only(replies, "other").cached_tokens == 0
