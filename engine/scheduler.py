@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from bisect import insort
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import accumulate, groupby
 
 from paceline.spec.cost import Work
 
@@ -141,19 +142,32 @@ class Scheduler:
         """A row for each; those of lower classes take turns where all of them would hold up the higher ones."""
         decoding = sorted((seq for seq in self.running if seq.is_decoding), key=age)
         for rank, alike in groupby(decoding, key=_rank):
-            planned = plan.work
-            waiting = sorted(alike, key=lambda seq: -seq.skipped)
-            turns = -(-len(waiting) // _TURNS)  # of those that have waited longest: so nobody waits longer
-            for place, seq in enumerate(waiting):
-                free = not plan.streams or place < turns  # nobody above decodes, or it is its turn
-                if not (free or self._row_limit(plan.streams, rank, planned, seq.num_computed, 1)):
+            longest_waiting_first = sorted(alike, key=lambda seq: -seq.skipped)
+            borne = self._borne(plan, rank, longest_waiting_first)
+            for place, seq in enumerate(longest_waiting_first):
+                if place >= borne:
                     seq.skipped += 1
                 elif len(plan.rows) < self._step_budget and seq in self.running and self._make_room(plan, seq, 1):
                     plan.rows.append(Row(seq, 1, samples=True))
-                    planned = planned.beside(seq.num_computed, 1)
                     seq.skipped = 0
             if plan.rows and _rank(plan.rows[-1].seq) == rank:
                 plan.streams[rank] = plan.work
+
+    def _borne(self, plan: Plan, rank: int, sequences: Seq[Sequence]) -> int:
+        """How many of a class's decoding sequences, from the first on, those above bear in this step.
+
+        In any case so many that none waits longer than its turn, as long as those that have waited longest come first.
+        """
+        if not plan.streams:
+            return len(sequences)
+        contexts = [seq.num_computed for seq in sequences]
+        works = list(accumulate(contexts, lambda work, context: work.beside(context, 1), initial=plan.work))
+
+        def is_too_much(place: int) -> bool:
+            return not self._row_limit(plan.streams, rank, works[place], contexts[place], 1)
+
+        turns = -(-len(sequences) // _TURNS)
+        return max(bisect_left(range(len(sequences)), True, key=is_too_much), turns)
 
     def _plan_prefill(self, plan: Plan) -> None:
         """Class by class, chunks of running prefills, then of newly admitted sequences."""
