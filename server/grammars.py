@@ -199,7 +199,7 @@ def _on_deep_stack(work: Callable[[], T]) -> T:
 
 def _reason(matcher: LLMatcher) -> str:
     """The library's own words, without the place in a text that the client has not written and the picture of it."""
-    error = matcher.get_error()
+    error = matcher.get_error().removesuffix(" <non-verbose/>")
     if error.startswith("NoExtension"):  # the name of a state, for people who know the library
         return "nothing fits it"
     text = re.sub(r"^(at )?\d+\(\d+\): ", "", error)

@@ -1,4 +1,4 @@
-"""Promise 1 for replies that follow a grammar: the same whatever the drafter, batch, preemptions; and it is followed."""
+"""Promise 1 for replies that follow a grammar: the same whatever the drafter, batch and preemptions."""
 
 from __future__ import annotations
 

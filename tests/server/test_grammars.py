@@ -173,9 +173,12 @@ def test_a_token_that_may_not_come_is_an_error_of_the_reply(small: Grammars) -> 
 def test_a_grammar_that_grows_too_complex_ends_in_one_sentence(small: Grammars) -> None:
     matcher = small.compile(TOO_WIDE, "x").matcher()
     assert len(allowed(matcher)) == 1
-    matcher.advance(small_tokenizer().encode("g"))
+    g, _ = small_tokenizer().encode("go")
     with pytest.raises(GrammarError) as caught:
+        matcher.advance([g])
+    with pytest.raises(GrammarError):
         matcher.mask()
+    assert matcher.fits([g]) == 0
     assert str(caught.value).startswith("The reply's grammar grew too complex to be followed any further (")
     assert str(caught.value).endswith("and send the request again.")
 
