@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from equality import Oracle, Record, assert_equal, plain_replies, proposers, requests_for
+from equality import Oracle, Record, assert_equal, plain_replies, proposers
 from fakes import RandomCheckpoint, Replies, assert_idle, run, tiny_engine
-from grammars import FORMATS, TOO_WIDE, Formats
+from grammars import TOO_WIDE, Formats
 
 from paceline.engine.request import Request
 from paceline.spec.forced import Forced
@@ -38,17 +38,6 @@ def formats() -> Formats:
     return Formats(VOCAB)
 
 
-def mixed(formats: Formats, sampling: dict[str, object]) -> list[Request]:
-    """One request of each format, and one that is free to say anything."""
-    base = requests_for(sampling, count=len(FORMATS) + 1)
-    names = [*FORMATS, ""]
-    requests = []
-    for i, (name, request) in enumerate(zip(names, base, strict=True)):
-        more = formats.sampling(name) if name else {}
-        requests.append(replace(request, id=f"{name}-{i}", sampling=replace(request.sampling, **more)))
-    return requests
-
-
 def drafters(name: str, requests: list[Request], plain: Replies) -> list[Proposer]:
     return [Forced()] if name == "grammar" else proposers(name, requests, plain)
 
@@ -68,7 +57,7 @@ def assert_followed(formats: Formats, requests: list[Request], replies: Replies)
 def test_any_drafter_gives_the_plain_reply(
     checkpoint: RandomCheckpoint, oracle: Oracle, formats: Formats, name: str, sampling: str, record_property: Record
 ) -> None:
-    requests = mixed(formats, SAMPLINGS[sampling])
+    requests = formats.requests(SAMPLINGS[sampling])
     plain = plain_replies(checkpoint, requests)
     assert_followed(formats, requests, plain)
     together = run(tiny_engine(checkpoint, drafters(name, requests, plain)), requests)
@@ -84,7 +73,7 @@ def test_any_drafter_gives_the_plain_reply(
 def test_preemption_changes_nothing(
     checkpoint: RandomCheckpoint, oracle: Oracle, formats: Formats, name: str, record_property: Record
 ) -> None:
-    requests = mixed(formats, {"temperature": 1.0})
+    requests = formats.requests({"temperature": 1.0})
     plain = plain_replies(checkpoint, requests)
     guessing = [] if name == "none" else drafters(name, requests, plain)
     engine = tiny_engine(checkpoint, guessing, blocks=7, max_nodes=6)
@@ -94,7 +83,7 @@ def test_preemption_changes_nothing(
 
 
 def test_logprobs_are_those_of_the_tokens_that_may_come(checkpoint: RandomCheckpoint, formats: Formats) -> None:
-    requests = mixed(formats, {"temperature": 1.0, "logprobs": 3})
+    requests = formats.requests({"temperature": 1.0, "logprobs": 3})
     plain = plain_replies(checkpoint, requests)
     speculative = run(tiny_engine(checkpoint, drafters("random", requests, plain)), requests)
     for request in requests:
@@ -113,7 +102,7 @@ def test_logprobs_are_those_of_the_tokens_that_may_come(checkpoint: RandomCheckp
 
 def test_guesses_that_cannot_come_cost_no_row(checkpoint: RandomCheckpoint, formats: Formats) -> None:
     """Guesses at random hardly ever fit: far fewer are verified for those that follow a grammar."""
-    requests = mixed(formats, {})
+    requests = formats.requests({})
     plain = plain_replies(checkpoint, requests)
     replies = run(tiny_engine(checkpoint, drafters("wrong", requests, plain)), requests)
     drafted = {
@@ -129,7 +118,7 @@ def test_guesses_that_cannot_come_cost_no_row(checkpoint: RandomCheckpoint, form
 def test_a_grammar_that_breaks_ends_its_own_reply_alone(
     checkpoint: RandomCheckpoint, oracle: Oracle, formats: Formats, name: str, record_property: Record
 ) -> None:
-    requests = mixed(formats, {"logprobs": 1})
+    requests = formats.requests({"logprobs": 1})
     plain = plain_replies(checkpoint, requests)
     start = "start: /[a-z]{9}/ x\n" + TOO_WIDE.partition("\n")[2]
     sampling = replace(requests[0].sampling, grammar=formats.compile(start), max_tokens=30)

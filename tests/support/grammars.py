@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import tokenizers
+from equality import requests_for
 from numpy.typing import NDArray
 from tokenizers import AddedToken, decoders, models, pre_tokenizers
 
 from paceline.engine.grammar import Grammar, Matcher
+from paceline.engine.request import Request
 from paceline.server.grammars import Grammars
 from paceline.server.reply_format import ReplyFormat, lark_of
 from paceline.server.tokenizer import Tokenizer
@@ -111,6 +115,16 @@ class Formats:
 
     def compile(self, lark: str) -> Grammar:
         return self._grammars.compile(lark, "format")
+
+    def requests(self, sampling: dict[str, object]) -> list[Request]:
+        """One request of each format, whose id begins with its name, and one that is free to say anything."""
+        requests = []
+        names = [*FORMATS, ""]
+        for name, request in zip(names, requests_for(sampling, count=len(names)), strict=True):
+            more: dict[str, Any] = self.sampling(name) if name else {}
+            changed = replace(request.sampling, **more)
+            requests.append(replace(request, id=f"{name}-{request.id}", sampling=changed))
+        return requests
 
     def assert_follows(self, name: str, tokens: Sequence[int], finish: str | None) -> None:
         """A whole reply has the form; one that was cut off could still have got it."""
