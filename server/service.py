@@ -13,15 +13,18 @@ from paceline.engine.build import build_engine
 from paceline.engine.config import EngineConfig
 from paceline.engine.engine import Engine
 from paceline.engine.errors import RequestError
+from paceline.engine.grammar import Grammar
 from paceline.engine.loop import EngineLoop
 from paceline.engine.model.checkpoint import open_checkpoint
 from paceline.spec.tree import MAX_NODES
 
 from .api_errors import ApiError
 from .chat_template import ChatTemplate
+from .grammars import Grammars
 from .metrics import Metrics
 from .parameters import Limits, Parameters
 from .prepared import Prepared
+from .reply_format import FREE_TEXT, lark_of
 from .stage_bars import progress_bars
 from .stream import Streams
 from .template_guard import strings
@@ -61,9 +64,11 @@ class Service:
         self.stop_ids = frozenset(tokenizer.eos_ids)
         self.streams = Streams(engine)
         self.metrics = Metrics(self.loop.stats)
+        self.grammars = Grammars(tokenizer, engine.vocab_size)
         self.fingerprint = f"paceline-{model_id}"
         self._started = False
         self._long_prompts = ThreadPoolExecutor(1, "paceline-long-prompt")
+        self._new_grammars = ThreadPoolExecutor(1, "paceline-new-grammar")  # a slow one delays other new ones alone
 
     @classmethod
     def build(cls, path: Path, cache: Path, config: EngineConfig, model_id: str) -> Service:
@@ -101,7 +106,8 @@ class Service:
 
     def stop(self) -> None:
         self._started = False
-        self._long_prompts.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._long_prompts, self._new_grammars):
+            pool.shutdown(wait=False, cancel_futures=True)
         self.loop.stop()
 
     @property
@@ -131,8 +137,18 @@ class Service:
         return tuple(ids)
 
     async def prepare(self, messages: Sequence[Mapping[str, Any]], parameters: Parameters) -> Prepared:
-        """What a reply with these parameters to this conversation needs. Raises as `prompt` does."""
-        return Prepared(await self.prompt(messages))
+        """What a reply with these parameters to this conversation needs. Raises as `prompt` does, and RequestError
+        (code `invalid_grammar`) for a format that cannot be followed."""
+        prompt, asked = await self.prompt(messages), parameters.format
+        if asked.kind == FREE_TEXT.kind:
+            return Prepared(prompt)
+        return Prepared(prompt, await self.grammar(lambda: lark_of(asked), asked.param))
+
+    async def grammar(self, lark: Callable[[], str], param: str) -> Grammar:
+        """`Grammars.compile` of what `lark` returns, both off the event loop. Raises RequestError, naming `param`."""
+        return await asyncio.get_running_loop().run_in_executor(
+            self._new_grammars, lambda: self.grammars.compile(lark(), param)
+        )
 
     async def prediction(self, text: str) -> tuple[int, ...]:
         """Token ids of a predicted output, as much of its beginning as could ever be generated."""
