@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
+from paceline.kernels.paging import BLOCK_SIZE
+
 from .grammar import Matcher
 from .request import Finish, Request
 
@@ -22,6 +24,7 @@ class Sequence:
     request: Request
     arrival: int  # order of submission: the larger, the younger
     tokens: list[int] = field(init=False)
+    prompt_length: int = field(init=False)  # the first of them, which are the prompt or its part worth computing
     num_computed: int = 0
     blocks: list[int] = field(default_factory=list)
     published: list[bytes] = field(default_factory=list)  # chain keys of its leading full blocks, as published
@@ -32,7 +35,11 @@ class Sequence:
     _matched: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tokens = list(self.request.prompt)
+        prompt = self.request.prompt
+        # Only full blocks can be found again: the rest of a prompt that is only warmed is nobody's.
+        full = len(prompt) // BLOCK_SIZE * BLOCK_SIZE
+        self.prompt_length = full if self.request.prefill_only else len(prompt)
+        self.tokens = list(prompt[: self.prompt_length])
         grammar = self.request.sampling.grammar
         self._matcher = grammar.matcher() if grammar is not None else None
         self._matched = len(self.tokens)
@@ -49,11 +56,19 @@ class Sequence:
     @property
     def is_decoding(self) -> bool:
         known = len(self.tokens)
-        return known - self.num_computed == 1 and known > len(self.request.prompt)
+        return known - self.num_computed == 1 and known > self.prompt_length
+
+    def samples_after(self, known: int) -> bool:
+        """Whether a token is chosen once so many of the pending ones are computed."""
+        return known == self.pending and not self.request.prefill_only
+
+    def is_warm_after(self, known: int) -> bool:
+        """Whether so many of the pending tokens are all that a request for keys and values alone still wants."""
+        return known == self.pending and self.request.prefill_only
 
     @property
     def output_count(self) -> int:
-        return len(self.tokens) - len(self.request.prompt)
+        return len(self.tokens) - self.prompt_length
 
     def matcher(self, path: tuple[int, ...] = ()) -> Matcher | None:
         """The matcher of its grammar, if it has one, behind its tokens and those of `path`.
