@@ -68,11 +68,6 @@ def _read_prediction(fields: Fields) -> str:
 
 def _refuse_unsupported(fields: Fields) -> None:
     """What would change the reply and cannot be honoured yet is refused, never quietly dropped."""
-    response_format = fields.child("response_format")
-    if response_format is not None:
-        kind = response_format.choice("type", ("text", "json_object", "json_schema"))
-        if kind != "text":
-            raise not_supported("response_format", f"response_format {kind or 'without a type'}")
     _refuse_older(fields, _OLDER)
     for key, what in _NEVER.items():
         if fields.values.get(key):

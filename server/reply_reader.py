@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 
 from .prepared import plain_reader
 from .reply_parts import Part, PartReader
@@ -12,7 +12,7 @@ from .stop_strings import StopStrings
 from .thinking import Tags
 from .tool_formats.telling import Chars, NotACallError, Telling
 from .tool_formats.tool_format import ToolFormat
-from .tool_use import ToolUse
+from .tool_use import Tool, ToolUse
 
 
 def readers(
@@ -34,7 +34,7 @@ def readers(
             tags=tags,
             opened=opened,
             format=format if use.offered else None,
-            known={tool.name for tool in use.offered},
+            tools=use.offered,
             parallel=use.parallel,
             key=f"{digest} {seed}",
         )
@@ -55,17 +55,17 @@ class ReplyReader:
         tags: Tags | None,
         opened: bool,
         format: ToolFormat | None,  # noqa: A002 - the field's term
-        known: Collection[str] = (),
+        tools: Sequence[Tool] = (),
         parallel: bool = True,
         key: str = "",
     ) -> None:
         """tags: those of a thought, if the model thinks; opened: the prompt ends with the opening tag. format: how
-        calls are written, None when there are none; known: the tools' names. key: the ids of the calls follow from it.
+        calls are written, None when there are none; tools: those that were offered. key: the ids of the calls follow
+        from it.
         """
         self._tags = tags
         self._format = format
-        self._known = known
-        self._tell = Telling(parallel=parallel, key=key, call_id=format.call_id if format else str)
+        self._tell = Telling(tools, parallel=parallel, key=key, call_id=format.call_id if format else str)
         self._tell.thinking = opened
         self._marks = StopStrings((format.marker,) if format else ())
         self.over = False
@@ -107,12 +107,12 @@ class ReplyReader:
         if self._tags is not None:
             yield from self._thought(self._tags)
         if self._format is not None and self._format.bare:
-            yield from self._calls(self._format, self._known)
+            yield from self._calls(self._format, any_name=False)
         while not self._tell.enough and (yield from self._text()) and self._format is not None:
-            yield from self._calls(self._format, None)
+            yield from self._calls(self._format, any_name=True)
 
-    def _calls(self, format: ToolFormat, known: Collection[str] | None) -> Chars[None]:  # noqa: A002
-        while (yield from self._call(format, known)) and format.bare and not self._tell.enough:
+    def _calls(self, format: ToolFormat, *, any_name: bool) -> Chars[None]:  # noqa: A002
+        while (yield from self._call(format, any_name=any_name)) and format.bare and not self._tell.enough:
             pass
 
     def _text(self) -> Chars[bool]:
@@ -127,12 +127,12 @@ class ReplyReader:
         tell.words()
         return False
 
-    def _call(self, format: ToolFormat, known: Collection[str] | None) -> Chars[bool]:  # noqa: A002
+    def _call(self, format: ToolFormat, *, any_name: bool) -> Chars[bool]:  # noqa: A002
         """What the format makes of the text from here on; False when that was no call, or only the beginning of one."""
         tell = self._tell
         begun = tell.begun
         try:
-            yield from format.read(tell, known)
+            yield from format.read(tell, any_name=any_name)
         except NotACallError as error:
             if begun < tell.begun:
                 tell.held = error.char  # the rest was markup

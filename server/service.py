@@ -13,6 +13,7 @@ from paceline.engine.build import build_engine
 from paceline.engine.config import EngineConfig
 from paceline.engine.engine import Engine
 from paceline.engine.errors import RequestError
+from paceline.engine.grammar import Grammar
 from paceline.engine.loop import EngineLoop
 from paceline.engine.model.checkpoint import open_checkpoint
 from paceline.spec.tree import MAX_NODES
@@ -20,9 +21,12 @@ from paceline.spec.tree import MAX_NODES
 from .api_errors import ApiError
 from .chat_template import ChatTemplate
 from .fields import JsonObject
+from .grammars import Grammars
 from .metrics import Metrics
 from .parameters import Limits, Parameters
 from .prepared import Prepared
+from .reply_format import FREE_TEXT, lark_of
+from .reply_grammar import lark_of_reply
 from .reply_reader import readers
 from .stage_bars import progress_bars
 from .stream import Streams
@@ -65,9 +69,11 @@ class Service:
         self.stop_ids = frozenset(tokenizer.eos_ids)
         self.streams = Streams(engine)
         self.metrics = Metrics(self.loop.stats)
+        self.grammars = Grammars(tokenizer, engine.vocab_size)
         self.fingerprint = f"paceline-{model_id}"
         self._started = False
         self._long_prompts = ThreadPoolExecutor(1, "paceline-long-prompt")
+        self._new_grammars = ThreadPoolExecutor(1, "paceline-new-grammar")  # a slow one delays other new ones alone
 
     @classmethod
     def build(cls, path: Path, cache: Path, config: EngineConfig, model_id: str) -> Service:
@@ -105,7 +111,8 @@ class Service:
 
     def stop(self) -> None:
         self._started = False
-        self._long_prompts.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._long_prompts, self._new_grammars):
+            pool.shutdown(wait=False, cancel_futures=True)
         self.loop.stop()
 
     @property
@@ -132,28 +139,39 @@ class Service:
         return (await self.prepare(messages, Parameters())).prompt
 
     async def prepare(self, messages: Sequence[Mapping[str, Any]], parameters: Parameters) -> Prepared:
-        """What a reply with these parameters to this conversation needs. Raises as `prompt` does."""
+        """What a reply with these parameters to this conversation needs. Raises as `prompt` does, and RequestError
+        (code `invalid_grammar`) for a format or a tool's schema that cannot be followed."""
         tools = [tool.body() for tool in parameters.tools.offered]
         chars = sum(map(len, strings([messages, tools])))
         ids, opened = await self._tokens(chars, self._encode, (messages, tools, parameters.thinking))
         if len(ids) >= self.context_length:
-            raise self._too_long(f"{len(ids)} tokens")
+            raise self._too_long(f"{len(ids)} tokens", _said(tools))
         template = self.template
+        wanted = lark_of_reply(template, parameters, opened=opened)
         return Prepared(
             tuple(ids),
+            grammar=None if wanted is None else await self.grammar(*wanted),
             reader=readers(template.tags, template.tool_format, parameters.tools, prompt=ids, opened=opened),
             shown=template.shown.characters,
         )
 
+    async def grammar(self, lark: Callable[[], str], param: str) -> Grammar:
+        """`Grammars.compile` of what `lark` returns, both off the event loop. Raises RequestError, naming `param`."""
+        return await asyncio.get_running_loop().run_in_executor(
+            self._new_grammars, lambda: self.grammars.compile(lark(), param)
+        )
+
     async def prepare_text(self, prompt: str | Sequence[int], parameters: Parameters) -> Prepared:
         """What a reply to a text or to token ids needs, which stand as they are: no template, and a text's names of
-        special tokens are control tokens. Raises RequestError when no room is left, as `prompt` does."""
+        special tokens are control tokens. Raises RequestError as `prepare` does."""
         ids = prompt if not isinstance(prompt, str) else await self._tokens(len(prompt), self._encode_text, prompt)
         if len(ids) >= self.context_length:
-            raise self._too_long(f"{len(ids)} tokens", "prompt")
+            raise self._too_long(f"{len(ids)} tokens", "the prompt alone is", "prompt")
         if not ids:
             raise RequestError("prompt has no tokens; send a text that is more than nothing.", param="prompt")
-        return Prepared(tuple(ids))
+        form = parameters.format
+        wanted = None if form.kind == FREE_TEXT.kind else await self.grammar(lambda: lark_of(form), form.param)
+        return Prepared(tuple(ids), grammar=wanted)
 
     async def prediction(self, text: str) -> tuple[int, ...]:
         """Token ids of a predicted output, as much of its beginning as could ever be generated."""
@@ -216,19 +234,26 @@ class Service:
         text, guard = self.template.prepare(*asked)
         size = len(text) if guard is None else len(text) - text.count(guard)
         if size > self.max_chars:  # tokenising would take seconds, only to say the same
-            raise self._too_long(f"{size} characters, more than that many tokens can hold")
+            raise self._too_long(f"{size} characters, more than that many tokens can hold", _said(asked[1]))
         return self.tokenizer.encode_rendered(text, guard=guard), self.template.opens_thought(text)
 
     def _encode_text(self, text: str) -> list[int]:
         if len(text) > self.max_chars:
-            raise self._too_long(f"{len(text)} characters, more than that many tokens can hold", "prompt")
+            raise self._too_long(
+                f"{len(text)} characters, more than that many tokens can hold", "the prompt alone is", "prompt"
+            )
         return self.tokenizer.encode_document(text)
 
-    def _too_long(self, size: str, param: str = "messages") -> RequestError:
+    def _too_long(self, size: str, what: str, param: str = "messages") -> RequestError:
+        """what: is so long, with its verb, for the message; param: the field it came in."""
         limit = f"maximum context length is {self.context_length} tokens"
         known = f"The {limit}, set by this server's {self._limited_by}" if self._limited_by else f"This model's {limit}"
         return RequestError(
-            f"{known}, and {param} alone takes {size}; shorten it so that at least one token of reply fits.",
+            f"{known}, and {what} {size}; shorten {param} so that at least one token of reply fits.",
             param=param,
             code="context_length_exceeded",
         )
+
+
+def _said(tools: Sequence[JsonObject]) -> str:
+    return f"the messages{' and tools' if tools else ''} alone are"

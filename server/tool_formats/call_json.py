@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 from .telling import Chars, NotACallError, Telling, space
 
@@ -11,11 +11,11 @@ _ARGUMENTS = ("arguments", "parameters")
 _BESIDE = ("type", "id")  # some models add them; any other field says that the object is no call
 
 
-def read_call(tell: Telling, char: str, known: Collection[str] | None = None) -> Chars[None]:
+def read_call(tell: Telling, char: str, *, any_name: bool) -> Chars[None]:
     """{"name": …, "arguments": {…}}, whose first character, `char`, was read already.
 
     The arguments are told as they come, exactly as they are written; those written as a string (JSON in JSON) when the
-    string is complete, decoded. known: if given, a call of another name is none. Raises NotACallError.
+    string is complete, decoded. any_name: else a call of a tool that was not offered is none. Raises NotACallError.
     """
     if char != "{":
         raise NotACallError(char)
@@ -25,7 +25,7 @@ def read_call(tell: Telling, char: str, known: Collection[str] | None = None) ->
         key, char = yield from _key()
         if key == "name" and not begun:
             name = _string_in((yield from _whole(char, '"')))
-            if not name or (known is not None and name not in known):
+            if not name or not (any_name or name in tell.tools):
                 raise NotACallError("")
             tell.begin(name)
             begun = True
@@ -58,13 +58,13 @@ def read_call(tell: Telling, char: str, known: Collection[str] | None = None) ->
     tell.end()
 
 
-def read_calls(tell: Telling, char: str, known: Collection[str] | None = None) -> Chars[None]:
+def read_calls(tell: Telling, char: str, *, any_name: bool) -> Chars[None]:
     """One call, or a list of them; as `read_call`. Where only one call is wanted it stops behind the first."""
     if char != "[":
-        yield from read_call(tell, char, known)
+        yield from read_call(tell, char, any_name=any_name)
         return
     while True:
-        yield from read_call(tell, (yield from space()), known)
+        yield from read_call(tell, (yield from space()), any_name=any_name)
         if tell.enough:
             return
         char = yield from space()

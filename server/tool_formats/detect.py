@@ -7,11 +7,13 @@ from .described import Described
 from .hermes import Hermes
 from .llama import Llama
 from .mistral import Mistral
+from .qwen_coder import QwenCoder
 from .tool_format import ToolFormat
 
 # What a chat template that renders tools says of the format: the first that fits.
 _SIGNS: tuple[tuple[tuple[str, ...], type[ToolFormat]], ...] = (
     (("[TOOL_CALLS]",), Mistral),
+    (("<tool_call>", "<function="), QwenCoder),
     (("<tool_call>", '"arguments"'), Hermes),
     (('"parameters"', '"name"'), Llama),
 )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from ..text_decoder import Shown
+from ..tool_use import Tool
+from . import lark
 from .call_json import read_calls
 from .telling import Chars, Telling, literal, space
 from .tool_format import ToolFormat
@@ -22,6 +22,13 @@ class Hermes(ToolFormat):
         super().__init__(shown)
         self._end = shown.spelling("</tool_call>")
 
-    def read(self, tell: Telling, known: Collection[str] | None) -> Chars[None]:
-        yield from read_calls(tell, (yield from space()), known)
+    def read(self, tell: Telling, *, any_name: bool) -> Chars[None]:
+        yield from read_calls(tell, (yield from space()), any_name=any_name)
         yield from literal(self._end, (yield from space()))
+
+    def rules(self, tool: Tool, rule: str) -> list[str]:
+        head = lark.text(f'{{"name": "{tool.name}", "arguments": ')
+        return [f'{rule}: {head} {rule}_arguments "}}"', f"{rule}_arguments: {lark.arguments(tool)}"]
+
+    def block(self, *, parallel: bool) -> str:
+        return f'"\\n" call "\\n" {lark.mark(self._end, self.shown)}'

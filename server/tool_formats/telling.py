@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from typing import TypeVar
 
 from ..reply_parts import CallArguments, CallBegin, Part, Thought, Words, joined
 from ..text_decoder import without_shown
+from ..tool_use import Tool
 
 T = TypeVar("T")
 Chars = Generator[None, str, T]  # a parser: it is sent one character after the other, "" for the end of the reply
@@ -24,8 +25,9 @@ class NotACallError(Exception):
 class Telling:
     """Shared by the parsers of one reply. `held` is what was read and not told; `again` is to be read once more."""
 
-    def __init__(self, *, parallel: bool, key: str, call_id: Callable[[str], str]) -> None:
+    def __init__(self, tools: Sequence[Tool], *, parallel: bool, key: str, call_id: Callable[[str], str]) -> None:
         """parallel: more than one call. key: of the reply, for the ids of its calls; call_id: makes one of a digest."""
+        self.tools = {tool.name: tool for tool in tools}
         self.held = ""
         self.again = ""
         self.thinking = False

@@ -76,6 +76,8 @@ def test_the_newer_name_of_the_token_limit_wins() -> None:
         ({"parallel_tool_calls": 3}, "parallel_tool_calls"),
         ({"response_format": "json"}, "response_format"),
         ({"response_format": {"type": "xml"}}, "response_format.type"),
+        ({"response_format": {}}, "response_format.type"),
+        ({"response_format": {"type": "json_schema", "json_schema": {}}}, "response_format.json_schema.schema"),
     ],
 )
 def test_bad_bodies_name_the_field(body: dict[str, Any], param: str) -> None:
@@ -89,9 +91,6 @@ def test_bad_bodies_name_the_field(body: dict[str, Any], param: str) -> None:
 @pytest.mark.parametrize(
     ("body", "param"),
     [
-        ({"response_format": {"type": "json_object"}}, "response_format"),
-        ({"response_format": {"type": "json_schema", "json_schema": {}}}, "response_format"),
-        ({"response_format": {}}, "response_format"),
         ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
         ({"functions": [{"name": "f"}]}, "functions"),
         ({"function_call": "auto"}, "function_call"),
@@ -115,6 +114,10 @@ def test_older_fields_name_the_newer_ones() -> None:
     for body, newer in (({"functions": [{"name": "f"}]}, "tools"), ({"function_call": "auto"}, "tool_choice")):
         with pytest.raises(ApiError, match=f"older form of {newer}; send that"):
             parse(**body)
+
+
+def test_a_format_is_one_of_the_parameters() -> None:
+    assert parse(response_format={"type": "json_object"}).parameters.format.kind == "json_object"
 
 
 def test_harmless_forms_of_what_is_unsupported_pass() -> None:
