@@ -69,19 +69,6 @@ def test_a_reply_ends_where_the_context_does() -> None:
     assert seq.ending(1, CONTEXT - 13, CONTEXT) == "length"
 
 
-def test_of_a_prompt_that_is_only_warmed_full_blocks_are_known() -> None:
-    request = replace(make_request("r", range(40)), prefill_only=True)
-    seq = Sequence(request, 0)
-    assert (seq.prompt_length, seq.tokens, seq.output_count) == (32, list(range(32)), 0)
-    assert not any(seq.samples_after(known) for known in (31, 32))
-    assert [seq.is_warm_after(known) for known in (0, 31, 32)] == [False, False, True]
-    seq.num_computed = 31
-    assert not seq.is_decoding
-    reply = sequence([])
-    assert not any(reply.is_warm_after(known) for known in range(reply.pending + 1))
-    assert reply.samples_after(reply.pending)
-
-
 def test_its_matcher_comes_along_with_its_tokens_and_the_path_of_a_walk() -> None:
     a, b, c = (small_tokenizer().encode(letter)[0] for letter in "xyz")
     grammar = Grammars(small_tokenizer(), 128).compile("start: /xyz(zy)*/", "x")
@@ -100,3 +87,16 @@ def test_its_matcher_comes_along_with_its_tokens_and_the_path_of_a_walk() -> Non
     seq.num_computed, seq.blocks = 0, []  # preempted: the tokens stay
     assert may((c,)) == [b]
     assert sequence().matcher() is None
+
+
+def test_of_a_prompt_that_is_only_warmed_full_blocks_are_known() -> None:
+    request = replace(make_request("r", range(40)), prefill_only=True)
+    seq = Sequence(request, 0)
+    assert (seq.prompt_length, seq.tokens, seq.output_count) == (32, list(range(32)), 0)
+    assert not any(seq.samples_after(known) for known in (31, 32))
+    assert [seq.is_warm_after(known) for known in (0, 31, 32)] == [False, False, True]
+    seq.num_computed = 31
+    assert not seq.is_decoding
+    reply = sequence([])
+    assert not any(reply.is_warm_after(known) for known in range(reply.pending + 1))
+    assert reply.samples_after(reply.pending)
