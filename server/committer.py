@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from paceline.engine.request import Delta, Finish, TokenLogprob
@@ -39,6 +40,9 @@ class Piece:
     """
 
     text: str = ""
+    text_ends: tuple[int, ...] = field(
+        default=(), compare=False
+    )  # code points of `text` at which the texts of its tokens end
     parts: tuple[Part, ...] = ()  # what `text` is, and what earlier text turned out to be
     tokens: tuple[int, ...] = ()
     logprobs: tuple[TokenLogprob, ...] | None = None  # aligned with tokens
@@ -125,7 +129,8 @@ class Committer:
 
     def _commit(self, delta: Delta, kept: int, finish: Finish | None, *, cut: bool) -> Piece:
         self._finished = finish is not None
-        text = self._release(self._stops.pending(self._state) if finish is None else 0)
+        texts = self._release(self._stops.pending(self._state) if finish is None else 0)
+        text = "".join(texts)
         self._kept += kept
         accepted = min(delta.accepted, kept)
         parts = self._reader.push(text)
@@ -134,6 +139,7 @@ class Committer:
         self.figures.add(delta.drafted, accepted)
         return Piece(
             text=text,
+            text_ends=tuple(accumulate(map(len, texts))),
             parts=tuple(parts),
             tokens=delta.tokens[:kept],
             logprobs=None if delta.logprobs is None else delta.logprobs[:kept],
@@ -161,17 +167,15 @@ class Committer:
             self._held_size = len(self._held[0])
         return match > 0
 
-    def _release(self, pending: int) -> str:
+    def _release(self, pending: int) -> list[str]:
         """Let go of held tokens, except those that reach into the last `pending` characters."""
         ready: list[str] = []
         while self._held and self._held_size - len(self._held[0]) >= pending:
             text = self._held.popleft()
             self._held_size -= len(text)
             ready.append(text)
-        text = "".join(ready)
-        if text:
-            self._released.append(text)
-        return text
+        self._released += ready
+        return ready
 
     @property
     def text(self) -> str:

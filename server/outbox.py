@@ -1,4 +1,4 @@
-"""Events on their way to one socket: bounded, and merging text deltas while the client is slow."""
+"""Events on their way to one socket: bounded, and merging deltas while the client is slow."""
 
 from __future__ import annotations
 
@@ -6,21 +6,26 @@ import asyncio
 from collections import deque
 
 from .fields import JsonObject
-from .response import DELTA
 from .step_counts import add_counts
+
+# What says where a delta belongs: two that agree in all of it can be one
+_PLACE = ("type", "item_id", "output_index", "content_index")
+# Tell nothing that the text does not: a client that is behind does without them
+_DISPENSABLE = frozenset(("x_response.clause",))
 
 
 class Outbox:
-    """First in, first out, except that a text delta joins the one of its response that still waits.
+    """First in, first out, except that a delta joins the last one of its response that still waits, if it continues it.
 
-    So a response has at most one delta waiting: text is joined, counts are summed, the sequence number is the last
-    one. What a client's own messages bring is bounded by its reader, which looks at `full`.
+    Text is joined, counts are summed, timings are kept, the sequence number is the last one; a delta of another kind or
+    item stands behind it. So what waits for a response does not grow with its length. What a client's own messages
+    bring is bounded by its reader, which looks at `full`.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._events: deque[JsonObject] = deque()
-        self._waiting_delta: dict[str, JsonObject] = {}  # by response id
+        self._waiting_delta: dict[str, JsonObject] = {}  # by response id: its last event here, if that is a delta
         self._changed = asyncio.Event()
 
     def __len__(self) -> int:
@@ -32,17 +37,19 @@ class Outbox:
         return len(self._events) >= self._limit
 
     def put(self, event: JsonObject) -> None:
-        response_id = event.get("response_id")
-        if event["type"] == DELTA:
-            waiting = self._waiting_delta.get(event["response_id"])
-            if waiting is not None:
-                waiting["delta"] += event["delta"]
-                waiting["x_seq"] = event["x_seq"]
-                waiting["x_spec"] = add_counts(waiting["x_spec"], event["x_spec"])
+        """The event itself is not changed."""
+        if event["type"] in _DISPENSABLE:
+            if self.full:
                 return
+        elif "delta" in event:
+            waiting = self._waiting_delta.get(event["response_id"])
+            if waiting is not None and all(waiting.get(key) == event.get(key) for key in _PLACE):
+                _join(waiting, event)
+                return
+            event = dict(event)
             self._waiting_delta[event["response_id"]] = event
-        elif response_id is not None:
-            self._waiting_delta.pop(response_id, None)
+        elif "response_id" in event:
+            self._waiting_delta.pop(event["response_id"], None)
         self._events.append(event)
         self._changed.set()
 
@@ -51,6 +58,16 @@ class Outbox:
             self._changed.clear()
             await self._changed.wait()
         event = self._events.popleft()
-        if event["type"] == DELTA and self._waiting_delta.get(event["response_id"]) is event:
+        if "delta" in event and self._waiting_delta.get(event["response_id"]) is event:
             del self._waiting_delta[event["response_id"]]
         return event
+
+
+def _join(first: JsonObject, second: JsonObject) -> None:
+    first["delta"] += second["delta"]
+    if "x_seq" in second:
+        first["x_seq"] = second["x_seq"]
+    if "x_spec" in second:
+        first["x_spec"] = add_counts(first["x_spec"], second["x_spec"]) if "x_spec" in first else second["x_spec"]
+    if "x_timing" in second:
+        first["x_timing"] = [*first.get("x_timing", ()), *second["x_timing"]]

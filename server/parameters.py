@@ -15,6 +15,7 @@ from paceline.spec.tree import MAX_NODES
 from .fields import Fields
 from .reply_format import FREE_TEXT, ReplyFormat
 from .tool_use import NO_TOOLS, ToolUse
+from .voice import NO_VOICE, Voice
 
 MAX_STOP_STRINGS = 64
 MAX_STOP_CHARS = 1000
@@ -68,6 +69,7 @@ class Parameters:
     priority: Priority = "normal"
     tools: ToolUse = NO_TOOLS
     format: ReplyFormat = FREE_TEXT
+    voice: Voice = NO_VOICE
 
     def sampling_with(
         self, *, max_tokens: int, seed: int, stop_ids: frozenset[int], grammar: Grammar | None = None

@@ -116,7 +116,7 @@ def make_server(
         http=Http,
         ws=WebSocket,
         ws_max_size=settings.max_body,
-        ws_per_message_deflate=False,
+        ws_per_message_deflate=settings.compress,
         lifespan="off",
         access_log=access_log,
         log_config=LOGGING_CONFIG,

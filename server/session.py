@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import count
 
 from paceline.engine.errors import RequestError
 
-from .api_errors import ApiError, as_api_error, not_supported
+from .api_errors import ApiError, as_api_error
 from .committer import Piece
 from .conversation import Conversation, Item, read_item
 from .fields import Fields, JsonObject, parse_object
@@ -33,6 +34,7 @@ class Begin:
     response_id: str
     messages: list[JsonObject]
     parameters: Parameters
+    resumable: bool  # the client may ask for its events again, on another socket
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ class Abort:
 
 
 Output = Send | Begin | Abort
+Handler = Callable[[Fields], list[Output]]
 
 
 def _random_id(prefix: str) -> str:
@@ -63,7 +66,9 @@ class Session:
         limits: Limits,
         conversation: Conversation,
         new_id: Callable[[str], str] = _random_id,
+        shell: Mapping[str, Handler] | None = None,
     ) -> None:
+        """shell: handlers of the client events that are the shell's to answer, by type."""
         self.accepting = True  # False while the server shuts down
         self._model = model
         self._limits = limits
@@ -74,8 +79,9 @@ class Session:
         self._instructions = ""
         self._parameters = Parameters(priority="interactive")
         self._responses: dict[str, Response] = {}
-        self._events = 0
-        self._handlers: dict[str, Callable[[Fields], list[Output]]] = {
+        self._event_numbers = count(1)
+        self._handlers: dict[str, Handler] = {
+            **(shell or {}),
             "session.update": self._session_update,
             "conversation.item.create": self._item_create,
             "conversation.item.retrieve": self._item_retrieve,
@@ -175,9 +181,7 @@ class Session:
         if not self.accepting:
             raise ApiError(503, "The server is shutting down; connect again in a moment.", code="shutting_down")
         asked = fields.child("response") or Fields({}, "response")
-        if asked.boolean("x_resume"):
-            raise not_supported("response.x_resume", "Resuming a response")
-        in_conversation = asked.choice("conversation", ("auto", "none")) != "none"
+        in_conversation, resumable = asked.choice("conversation", ("auto", "none")) != "none", asked.boolean("x_resume")
         parameters, metadata = read_settings(asked, self._limits, self._parameters), read_metadata(asked)
         self._require_room(in_conversation)
         messages = self._context(asked)
@@ -191,7 +195,7 @@ class Session:
             after=self._conversation.last,
         )
         self._responses[response.id] = response
-        return [Begin(response.id, messages, parameters)]
+        return [Begin(response.id, messages, parameters, resumable or False)]
 
     def _response_cancel(self, fields: Fields) -> list[Output]:
         wanted = fields.string("response_id")
@@ -271,11 +275,7 @@ class Session:
 
     def _send(self, *events: JsonObject) -> list[Output]:
         """Numbers the events."""
-        out: list[Output] = []
-        for event in events:
-            self._events += 1
-            out.append(Send({**event, "event_id": f"event_{self._events}"}))
-        return out
+        return [Send({**event, "event_id": f"event_{next(self._event_numbers)}"}) for event in events]
 
     def _error(self, error: Exception, client_event: str | None) -> list[Output]:
         body = as_api_error(error).body()["error"]

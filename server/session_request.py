@@ -8,6 +8,7 @@ from dataclasses import replace
 from .api_errors import ApiError, not_supported
 from .fields import Fields, JsonObject, describe
 from .parameters import Limits, Parameters, read_parameters
+from .voice import read_voice
 
 # Events of the Realtime API, or of a later version of this server, that cannot be honoured: said so by name.
 _UNSUPPORTED = (
@@ -47,7 +48,7 @@ def read_settings(fields: Fields, limits: Limits, base: Parameters) -> Parameter
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
             fields.refuse("max_output_tokens", f'must be a positive integer or "inf", got {describe(limit)}.')
         base = replace(base, max_tokens=limit)
-    return read_parameters(fields, limits, base)
+    return replace(read_parameters(fields, limits, base), voice=read_voice(fields, base.voice))
 
 
 def read_metadata(fields: Fields) -> JsonObject | None:
