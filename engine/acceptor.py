@@ -60,7 +60,8 @@ class Acceptor:
         outcomes = []
         for row, tree, start in zip(plan.rows, trees, out.starts, strict=True):
             if not row.samples:
-                outcomes.append(Outcome(tuple(range(len(tree)))))
+                warm = row.seq.is_warm_after(row.known)
+                outcomes.append(Outcome(tuple(range(len(tree))), finish="prefilled" if warm else None))
                 continue
             seq, first = row.seq, row.known - 1
             stop = start + len(tree) - first

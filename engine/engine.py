@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
 
 from paceline.spec.cost import Work
 from paceline.spec.drafters import Drafters
@@ -12,10 +11,10 @@ from paceline.spec.guard import Guard
 from paceline.spec.merge import Guesses
 from paceline.spec.planner import Draft, Planner
 from paceline.spec.proposer import Ask
-from paceline.spec.stats import label
 from paceline.spec.tree import TokenTree
 
 from .acceptor import Acceptor, Outcome
+from .deltas import deltas, warm_delta
 from .errors import RequestError
 from .page_table import Move, PageTable
 from .request import Delta, Request
@@ -67,7 +66,7 @@ class Engine:
 
     @property
     def has_work(self) -> bool:
-        return bool(self.scheduler.running or self.scheduler.waiting)
+        return self.scheduler.has_work
 
     def validate(self, request: Request, queued: int = 0) -> None:
         """Raises RequestError for what only the engine can know (context, vocabulary, drafters), OverloadedError when
@@ -131,10 +130,20 @@ class Engine:
             self.pages.truncate(seq, len(seq.request.prompt) + kept)
             self.abort(request_id)
 
+    def pin(self, owner: str, tokens: Sequence[int]) -> None:
+        """Keep what the prefix cache has of `tokens` for the owner, in place of its former pin, until `unpin` or until
+        sequences need the room: the oldest pins go first, after all that nobody pinned."""
+        self.pages.pin(owner, tokens)
+
+    def unpin(self, owner: str) -> None:
+        """Nothing is kept for the owner any more; unknown ones are ignored."""
+        self.pages.unpin(owner)
+
     def step(self, post: Post) -> None:
         """Compute one step and hand its deltas to `post`. No effect when there is nothing to do."""
         start = time.perf_counter()
         plan = self.scheduler.schedule()
+        self._end_warm(plan)
         if not plan.rows:
             self._tell(post)
             return
@@ -158,7 +167,7 @@ class Engine:
             self.scheduler.retire(seq)
         step_ms = (time.perf_counter() - start) * 1e3
         try:
-            self._news = self._deltas(plan, drafts, outcomes, step_ms)
+            self._news = deltas(plan, drafts, outcomes, step_ms)
             if not (self._overlap and self.has_work):
                 self._tell(post)  # the reader has its text; drafts come next step
             self._observe(plan, drafts, outcomes, out, forward_ms)
@@ -170,6 +179,14 @@ class Engine:
             self._guard.observe(len(guessing), drafting, sum(len(each.tokens) for each in outcomes), step_ms)
         self.telemetry.step_ms += step_ms
         self.telemetry.forward_ms += forward_ms
+
+    def _end_warm(self, plan: Plan) -> None:
+        """What some would have computed is in the cache already: they end without a row."""
+        for seq in plan.warm:
+            self.scheduler.retire(seq)
+            self._forget(seq.id)
+            self.telemetry.count_prompt(seq)
+            self._news.append(warm_delta(seq))
 
     def _draft(self, plan: Plan, guessing: list[int]) -> list[Draft]:
         """A chain of known tokens for every row; for those of `guessing` a tree of guesses below the last of them."""
@@ -209,29 +226,6 @@ class Engine:
             moves += self.pages.commit(row.seq, outcome.path)
         return moves
 
-    def _deltas(self, plan: Plan, drafts: list[Draft], outcomes: list[Outcome], step_ms: float) -> list[Delta]:
-        deltas = []
-        for row, draft, outcome in zip(plan.rows, drafts, outcomes, strict=True):
-            if outcome.tokens:
-                accepted = outcome.path[row.known :]  # a row that may guess knows one token: node i + 1 is pick i
-                right = [draft.guesses.votes[draft.picks[node - 1]] for node in accepted]
-                deltas.append(
-                    Delta(
-                        request_id=row.seq.id,
-                        tokens=outcome.tokens,
-                        finish=outcome.finish,
-                        logprobs=outcome.logprobs,
-                        drafted=len(draft.picks),
-                        accepted=len(accepted),
-                        source=label(chain.from_iterable(right)),
-                        reason=draft.reason,
-                        cached_tokens=row.seq.cached_tokens or 0,
-                        queued_ms=row.seq.queued_ms,
-                        step_ms=step_ms,
-                    )
-                )
-        return deltas
-
     def _observe(
         self, plan: Plan, drafts: list[Draft], outcomes: list[Outcome], out: StepOutput, forward_ms: float
     ) -> None:
@@ -245,39 +239,19 @@ class Engine:
             if outcome.tokens:
                 telemetry.count_reason(draft.reason)
                 telemetry.generated_tokens += len(outcome.tokens)
-                if row.seq.output_count == len(outcome.tokens):
-                    telemetry.prompt_tokens += len(row.seq.request.prompt)
-                    telemetry.prefix_hit_tokens += row.seq.cached_tokens or 0
+            if outcome.finish == "prefilled" or 0 < len(outcome.tokens) == row.seq.output_count:
+                telemetry.count_prompt(row.seq)
         if any(draft.reason != "prefill" for draft in drafts):  # what a lone prompt takes decides nothing
             self._planner.observe_step(work, forward_ms)
-        reads = [self._drafters.needs_hidden(row.seq.request.speculation.mode) for row in plan.rows]
+        requests = [row.seq.request for row in plan.rows]
+        reads = [not each.prefill_only and self._drafters.needs_hidden(each.speculation.mode) for each in requests]
         self._drafters.observe(self._acceptor.verdicts(plan, outcomes, out, reads))
         telemetry.steps += 1
         telemetry.progress()
 
     def stats(self) -> EngineStats:
         """A snapshot; safe to take from another thread, each figure for itself."""
-        pool, telemetry = self.pages.pool, self.telemetry
-        return EngineStats(
-            running=len(self.scheduler.running),
-            waiting=len(self.scheduler.waiting),
-            blocks_total=pool.total,
-            blocks_free=pool.free,
-            blocks_cached=pool.cached,
-            blocks_held=pool.held,
-            steps=telemetry.steps,
-            last_step_age_s=time.monotonic() - telemetry.last_progress,
-            stuck=telemetry.is_stuck(self.has_work),
-            generated_tokens=telemetry.generated_tokens,
-            prompt_tokens=telemetry.prompt_tokens,
-            prefix_hit_tokens=telemetry.prefix_hit_tokens,
-            preemptions=self.scheduler.preemptions,
-            drafted_by_depth=tuple(telemetry.drafted),
-            accepted_by_depth=tuple(telemetry.accepted),
-            trees_by_reason=tuple(telemetry.reasons.items()),
-            step_ms=telemetry.step_ms,
-            forward_ms=telemetry.forward_ms,
-        )
+        return self.telemetry.snapshot(self.scheduler)
 
     def check(self) -> None:
         """Raise AssertionError when the cache's books do not balance."""

@@ -35,9 +35,11 @@ class Row:
 
 @dataclass(slots=True)
 class Plan:
-    """What the next step computes. Decoding rows come first."""
+    """What the next step computes. Decoding rows come first. warm: sequences that end without a row, since what they
+    would have computed is in the cache."""
 
     rows: list[Row] = field(default_factory=list)
+    warm: list[Sequence] = field(default_factory=list)
 
     @property
     def work(self) -> Work:
@@ -87,6 +89,10 @@ class Scheduler:
     def __iter__(self) -> Iterator[Sequence]:
         yield from self.running
         yield from self.waiting
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self.running or self.waiting)
 
     def validate(self, request: Request, queued: int = 0) -> None:
         """Raises RequestError when the prompt leaves no room for a token, OverloadedError when the queue is full.
@@ -138,16 +144,21 @@ class Scheduler:
         while self.waiting and left > 0 and len(self.running) < self._max_batch:
             seq = self.waiting[0]
             hits = self.pages.admit(seq)
-            # Beside others only a sequence that fits whole is let in: else it would be preempted soon.
-            left = self._bearable(streams, plan, seq, left)
-            if left == 0 or (self.running and self.pages.room(seq) < seq.pending + 1):
-                self.pages.release(seq)
-                break
+            warm = seq.is_warm_after(0)
+            if not warm:
+                left = self._bearable(streams, plan, seq, left)
+                # Beside others only a sequence that fits whole is let in: else it would be preempted soon.
+                if left == 0 or (self.running and self.pages.room(seq) < seq.pending + 1):
+                    self.pages.release(seq)
+                    break
             if seq.cached_tokens is None:
                 seq.cached_tokens = min(hits, len(seq.request.prompt))
                 seq.queued_ms = (time.monotonic() - seq.submitted) * 1e3
             self.waiting.pop(0)
             self.running.append(seq)
+            if warm:
+                plan.warm.append(seq)
+                continue
             used += (chunk := self._plan_chunk(plan, seq, left))
             left -= chunk
         return used
@@ -166,7 +177,7 @@ class Scheduler:
             return 0
         chunk = min(seq.pending, most, self.pages.room(seq))
         self.pages.reserve(seq, chunk)
-        plan.rows.append(Row(seq, chunk, samples=chunk == seq.pending))
+        plan.rows.append(Row(seq, chunk, samples=seq.samples_after(chunk)))
         return chunk
 
     def _make_room(self, plan: Plan, seq: Sequence, nodes: int) -> bool:
@@ -214,12 +225,14 @@ class Scheduler:
         return budget - left
 
     def retire(self, seq: Sequence) -> None:
-        """The sequence has ended, however it did: its blocks are given back now."""
+        """The sequence has ended, however it did: its blocks are given back now, and kept for whom it says."""
         if seq in self.running:
             self.running.remove(seq)
         else:
             self.waiting.remove(seq)
         self.pages.release(seq)
+        if seq.request.pin:
+            self.pages.pin(seq.request.pin, seq.tokens)
 
     def find(self, request_id: str) -> Sequence | None:
         return next((seq for seq in self if seq.id == request_id), None)

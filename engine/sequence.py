@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
+from paceline.kernels.paging import BLOCK_SIZE
+
 from .request import Finish, Request
 
 
@@ -21,6 +23,7 @@ class Sequence:
     request: Request
     arrival: int  # order of submission: the larger, the younger
     tokens: list[int] = field(init=False)
+    prompt_length: int = field(init=False)  # the first of them, which are the prompt or its part worth computing
     num_computed: int = 0
     blocks: list[int] = field(default_factory=list)
     published: list[bytes] = field(default_factory=list)  # chain keys of its leading full blocks, as published
@@ -29,7 +32,11 @@ class Sequence:
     queued_ms: float = 0.0  # from submission to first admission
 
     def __post_init__(self) -> None:
-        self.tokens = list(self.request.prompt)
+        prompt = self.request.prompt
+        # Only full blocks can be found again: the rest of a prompt that is only warmed is nobody's.
+        full = len(prompt) // BLOCK_SIZE * BLOCK_SIZE
+        self.prompt_length = full if self.request.prefill_only else len(prompt)
+        self.tokens = list(prompt[: self.prompt_length])
 
     @property
     def id(self) -> str:
@@ -43,11 +50,19 @@ class Sequence:
     @property
     def is_decoding(self) -> bool:
         known = len(self.tokens)
-        return known - self.num_computed == 1 and known > len(self.request.prompt)
+        return known - self.num_computed == 1 and known > self.prompt_length
+
+    def samples_after(self, known: int) -> bool:
+        """Whether a token is chosen once so many of the pending ones are computed."""
+        return known == self.pending and not self.request.prefill_only
+
+    def is_warm_after(self, known: int) -> bool:
+        """Whether so many of the pending tokens are all that a request for keys and values alone still wants."""
+        return known == self.pending and self.request.prefill_only
 
     @property
     def output_count(self) -> int:
-        return len(self.tokens) - len(self.request.prompt)
+        return len(self.tokens) - self.prompt_length
 
     def ending(self, token: int, count: int, context_length: int) -> Finish | None:
         """Why the reply ends if `token` becomes the count-th new one (from 1), or None when it goes on."""

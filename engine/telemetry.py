@@ -8,6 +8,9 @@ from typing import get_args
 
 from paceline.spec.planner import Reason
 
+from .scheduler import Scheduler
+from .sequence import Sequence
+
 _STUCK_AFTER_S = 60.0  # far above any step; a healthy engine with work steps many times in this time
 _DEEPEST = 16  # guesses deeper than this are counted with the last
 
@@ -21,6 +24,7 @@ class EngineStats:
     blocks_total: int
     blocks_free: int
     blocks_cached: int
+    blocks_pinned: int  # of the cached ones
     blocks_held: int
     steps: int
     last_step_age_s: float  # since the last step ended or the last command came
@@ -54,6 +58,11 @@ class Telemetry:
         """A tree gave tokens; `reason` says why it had as many nodes as it had."""
         self.reasons[reason] += 1
 
+    def count_prompt(self, seq: Sequence) -> None:
+        """All of the prompt that is to be computed is there."""
+        self.prompt_tokens += seq.prompt_length
+        self.prefix_hit_tokens += seq.cached_tokens or 0
+
     def count_guess(self, depth: int, accepted: bool) -> None:
         """depth: 1 for a guess right below the pending token."""
         at = min(depth, _DEEPEST) - 1
@@ -66,3 +75,28 @@ class Telemetry:
 
     def is_stuck(self, has_work: bool) -> bool:
         return has_work and time.monotonic() - self.last_progress > _STUCK_AFTER_S
+
+    def snapshot(self, scheduler: Scheduler) -> EngineStats:
+        """What is counted here, and where sequences and blocks stand."""
+        pool = scheduler.pages.pool
+        return EngineStats(
+            running=len(scheduler.running),
+            waiting=len(scheduler.waiting),
+            blocks_total=pool.total,
+            blocks_free=pool.free,
+            blocks_cached=pool.cached,
+            blocks_pinned=pool.pinned,
+            blocks_held=pool.held,
+            steps=self.steps,
+            last_step_age_s=time.monotonic() - self.last_progress,
+            stuck=self.is_stuck(scheduler.has_work),
+            generated_tokens=self.generated_tokens,
+            prompt_tokens=self.prompt_tokens,
+            prefix_hit_tokens=self.prefix_hit_tokens,
+            preemptions=scheduler.preemptions,
+            drafted_by_depth=tuple(self.drafted),
+            accepted_by_depth=tuple(self.accepted),
+            trees_by_reason=tuple(self.reasons.items()),
+            step_ms=self.step_ms,
+            forward_ms=self.forward_ms,
+        )

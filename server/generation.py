@@ -20,7 +20,9 @@ from .spec_figures import SpecFigures
 from .stop_strings import StopStrings
 from .stream import Stream
 
-_OUTCOMES: Mapping[Ending, Outcome] = MappingProxyType({"length": "length", "abort": "cancelled", "error": "error"})
+_OUTCOMES: Mapping[Ending, Outcome] = MappingProxyType(
+    {"length": "length", "prefilled": "prefilled", "abort": "cancelled", "error": "error"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +48,13 @@ class Generation:
         n: int = 1,
         caller: Caller = ANYONE,
         pin: str = "",
+        prefill_only: bool = False,
         prediction: tuple[int, ...] = (),
     ) -> None:
         """Submits at once. Raises RequestError or OverloadedError, with nothing left running.
 
         caller: whoever asks. prediction: tokens the reply may turn out to have. pin: whose conversation this is, for
-        `Request.pin`.
+        `Request.pin`. prefill_only: the prompt is computed for later requests, and nothing is said to it.
         """
         self.seed = parameters.seed if parameters.seed is not None else random_seed()
         prompt = prepared.prompt
@@ -70,6 +73,7 @@ class Generation:
                 ),
                 priority=parameters.priority,
                 speculation=speculation,
+                prefill_only=prefill_only,
                 pin=pin,
             )
             for i in range(n)

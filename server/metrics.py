@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 if TYPE_CHECKING:
     from paceline.engine.telemetry import EngineStats
 
-Outcome = Literal["stop", "length", "cancelled", "error", "refused"]
+Outcome = Literal["stop", "length", "prefilled", "cancelled", "error", "refused"]
 
 _FAST = (0.001, 0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.12, 0.25, 0.5, 1.0, 2.0)
 _SLOW = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
@@ -34,6 +34,9 @@ class _EngineCollector(Collector):
         for state, value in (("free", s.blocks_free), ("cached", s.blocks_cached), ("held", s.blocks_held)):
             blocks.add_metric([state], value)
         yield blocks
+        yield GaugeMetricFamily(
+            "paceline_cache_blocks_pinned", "Cached KV blocks kept for conversations.", s.blocks_pinned
+        )
         yield GaugeMetricFamily("paceline_last_step_age_seconds", "Time since the engine stepped.", s.last_step_age_s)
         for name, text, value in (
             ("steps", "Engine steps.", s.steps),

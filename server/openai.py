@@ -57,9 +57,7 @@ class OpenAI:
         if asked.model is not None:
             self._service.require_model(asked.model)
         if asked.prefill_only:
-            sampling = replace(asked.parameters.sampling, logprobs=None)
-            parameters = replace(asked.parameters, sampling=sampling, max_tokens=1, stop=())
-            asked = replace(asked, n=1, parameters=parameters)
+            asked = replace(asked, n=1)
         reply_id = f"chatcmpl-{uuid.uuid4().hex}"
         generation = Generation(
             self._service,
@@ -68,6 +66,7 @@ class OpenAI:
             parameters=asked.parameters,
             protocol="prefill" if asked.prefill_only else "chat",
             n=asked.n,
+            prefill_only=asked.prefill_only,
             started=started,
             caller=caller_of(request.scope),
             prediction=() if asked.prefill_only else await self._service.prediction(asked.prediction),
@@ -147,7 +146,7 @@ class _Chunks:
 
     def end(self) -> list[bytes]:
         if self._asked.include_usage or self._asked.prefill_only:
-            usage = reply_usage(self._generation, self._asked)
+            usage = self._generation.usage()
             extra = {"metrics": self._generation.metrics(), "seed": self._generation.seed}
             return [event(self._wire.usage_chunk(usage, extra)), DONE]
         return [DONE]
@@ -174,16 +173,8 @@ async def _collect(generation: Generation, wire: ChatWire, asked: ChatRequest) -
         wire.choice(i, generation.committers[i].text, finishes[i], logprobs[i] if wants_logprobs else None)
         for i in range(asked.n)
     ]
-    usage = reply_usage(generation, asked)
-    return wire.completion([] if asked.prefill_only else choices, usage, generation.metrics(), generation.seed)
-
-
-def reply_usage(generation: Generation, asked: ChatRequest) -> JsonObject:
-    """The usage as sent. `prefill_only` runs as a reply of one token: that token warms nothing and is not counted."""
     usage = generation.usage()
-    if asked.prefill_only:
-        usage |= {"completion_tokens": 0, "total_tokens": usage["prompt_tokens"]}
-    return usage
+    return wire.completion([] if asked.prefill_only else choices, usage, generation.metrics(), generation.seed)
 
 
 def raise_failure(step: Step) -> None:

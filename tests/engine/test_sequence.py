@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from fakes import make_request
 
@@ -63,3 +65,16 @@ def test_a_reply_ends_where_the_context_does() -> None:
     seq = sequence([1] * 10, max_tokens=500)  # 13 tokens
     assert seq.ending(1, CONTEXT - 13 - 1, CONTEXT) is None
     assert seq.ending(1, CONTEXT - 13, CONTEXT) == "length"
+
+
+def test_of_a_prompt_that_is_only_warmed_full_blocks_are_known() -> None:
+    request = replace(make_request("r", range(40)), prefill_only=True)
+    seq = Sequence(request, 0)
+    assert (seq.prompt_length, seq.tokens, seq.output_count) == (32, list(range(32)), 0)
+    assert not any(seq.samples_after(known) for known in (31, 32))
+    assert [seq.is_warm_after(known) for known in (0, 31, 32)] == [False, False, True]
+    seq.num_computed = 31
+    assert not seq.is_decoding
+    reply = sequence([])
+    assert not any(reply.is_warm_after(known) for known in range(reply.pending + 1))
+    assert reply.samples_after(reply.pending)

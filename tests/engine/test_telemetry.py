@@ -5,7 +5,10 @@ from __future__ import annotations
 import time
 
 import pytest
+from fakes import make_request
+from scheduling import add, make_scheduler, step
 
+from paceline.engine.sequence import Sequence
 from paceline.engine.telemetry import Telemetry
 
 
@@ -40,3 +43,19 @@ def test_stuck_is_work_without_progress_for_a_long_time(monkeypatch: pytest.Monk
     assert not telemetry.is_stuck(has_work=False)
     telemetry.progress()
     assert not telemetry.is_stuck(has_work=True)
+
+
+def test_a_snapshot_says_where_sequences_and_blocks_stand() -> None:
+    scheduler, telemetry = make_scheduler(blocks=9, max_batch=1), Telemetry()
+    for name in "ab":
+        add(scheduler, name, 20)
+    step(scheduler)
+    seq = Sequence(make_request("r", [1] * 7), 0)
+    seq.cached_tokens = 3
+    seq.tokens.append(1)  # a token of the reply is none of the prompt
+    telemetry.count_prompt(seq)
+    stats = telemetry.snapshot(scheduler)
+    assert (stats.running, stats.waiting) == (1, 1)
+    assert (stats.blocks_total, stats.blocks_free, stats.blocks_cached, stats.blocks_held) == (9, 7, 0, 2)
+    assert stats.blocks_pinned == 0
+    assert (stats.prompt_tokens, stats.prefix_hit_tokens, stats.stuck) == (7, 3, False)

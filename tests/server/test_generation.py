@@ -106,6 +106,24 @@ async def test_figures_of_several_choices_add_up(service: Service) -> None:
     assert len(figures["acceptance_histogram"]) == figures["num_spec_tokens"] + 1
 
 
+async def test_prefill_only_says_nothing_and_counts_as_that(service: Service) -> None:
+    def run(name: str) -> Generation:
+        prepared, asked = Prepared((*range(50, 90), len(name))), Parameters(seed=1)
+        return Generation(
+            service, id=name, prepared=prepared, parameters=asked, protocol="warm", started=0.0, prefill_only=True
+        )
+
+    for cached, name in ((0, "w"), (32, "again")):
+        generation = run(name)
+        (step,) = await finished(generation)
+        assert (step.piece.text, step.piece.finish, step.piece.cut) == ("", "prefilled", None)
+        usage = generation.usage()
+        assert (usage["prompt_tokens"], usage["completion_tokens"]) == (41, 0)
+        assert usage["prompt_tokens_details"]["cached_tokens"] == cached
+    labels = {"protocol": "warm", "outcome": "prefilled"}
+    assert service.metrics.registry.get_sample_value("paceline_replies_total", labels) == 2
+
+
 async def test_outcomes_are_counted_once(service: Service) -> None:
     def count(outcome: str) -> float:
         return (
