@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 
 from .fields import JsonObject
-from .response import DELTA
+from .response_output import DELTA
 from .step_counts import add_counts
 
 

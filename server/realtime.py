@@ -25,9 +25,12 @@ from .context import Context
 from .conversation import Conversation
 from .generation import Generation
 from .outbox import Outbox
+from .realtime_dialect import dialect_of
 from .service import DEFAULT_MODEL_ALIAS
-from .session import Abort, Begin, Output, Send, Session
+from .session import Session
+from .session_outputs import Abort, Begin, Output, Send, Warm
 from .tasks import cancel_all
+from .warming import Warming
 
 SUBPROTOCOL = "realtime"
 _GOING_AWAY = (1001, "The server is shutting down; connect again in a moment.")
@@ -86,6 +89,7 @@ class _Connection:
         self._service = context.service
         self._websocket = websocket
         self._caller = caller_of(websocket.scope)
+        self._dialect = dialect_of(websocket.headers, websocket.scope.get("subprotocols", ()))
         self._session = Session(
             model=self._service.model_id,
             limits=self._service.limits,
@@ -94,6 +98,11 @@ class _Connection:
             ),
         )
         self._outbox = Outbox(settings.max_outbox)
+        self._warming = Warming(
+            self._service,
+            self._session.id,
+            lambda *ready: self._perform(self._session.prefilled(*ready)),
+        )
         self._sending = False
         self._replies: dict[str, asyncio.Task[None]] = {}  # by response id
 
@@ -108,6 +117,7 @@ class _Connection:
             close = None if None in closes else closes[0]
         finally:
             await cancel_all((*tasks, *self._replies.values()))
+            await self._warming.close()
         if close is not None:
             with contextlib.suppress(RuntimeError, WebSocketDisconnect):  # it left meanwhile
                 await self._websocket.close(*close)
@@ -131,7 +141,9 @@ class _Connection:
 
     async def _write(self) -> Close | None:
         while True:
-            event = await self._outbox.get()
+            event = self._dialect.spell(await self._outbox.get())
+            if event is None:
+                continue
             self._sending = True
             try:
                 await self._websocket.send({"type": "websocket.send", "text": orjson.dumps(event).decode()})
@@ -152,12 +164,16 @@ class _Connection:
             match output:
                 case Send(event):
                     self._outbox.put(event)
-                case Begin(response_id):
+                case Begin(response_id=response_id):
+                    if output.in_conversation:
+                        self._warming.rest()
                     task = asyncio.create_task(self._reply(output, time.perf_counter()))
                     self._replies[response_id] = task
                     task.add_done_callback(lambda _, name=response_id: self._replies.pop(name))  # type: ignore[misc]
                 case Abort(response_id):
                     self._replies[response_id].cancel()
+                case Warm():
+                    self._warming.want(output)
 
     async def _reply(self, begin: Begin, started: float) -> None:
         """One response from its prompt to its end; cancelled at any point of it when nobody wants it any more."""
@@ -170,6 +186,8 @@ class _Connection:
                 protocol="realtime",
                 started=started,
                 caller=self._caller,
+                pin=self._session.id if begin.in_conversation else "",
+                prediction=await self._service.prediction(begin.prediction),
             )
         except Exception as error:
             if not isinstance(error, PacelineError):
