@@ -20,7 +20,6 @@ from .page_table import Move, PageTable
 from .request import Delta, Request
 from .runner import Runner, StepOutput
 from .scheduler import Plan, Row, Scheduler
-from .sequence import Sequence as Reply
 from .telemetry import EngineStats, Telemetry
 
 Post = Callable[[list[Delta]], None]
@@ -131,11 +130,20 @@ class Engine:
             self.pages.truncate(seq, len(seq.request.prompt) + kept)
             self.abort(request_id)
 
+    def pin(self, owner: str, tokens: Sequence[int]) -> None:
+        """Keep what the prefix cache has of `tokens` for the owner, in place of its former pin, until `unpin` or until
+        sequences need the room: the oldest pins go first, after all that nobody pinned."""
+        self.pages.pin(owner, tokens)
+
+    def unpin(self, owner: str) -> None:
+        """Nothing is kept for the owner any more; unknown ones are ignored."""
+        self.pages.unpin(owner)
+
     def step(self, post: Post) -> None:
         """Compute one step and hand its deltas to `post`. No effect when there is nothing to do."""
         start = time.perf_counter()
         plan = self.scheduler.schedule()
-        self._end_warm(plan.warm)
+        self._end_warm(plan)
         if not plan.rows:
             self._tell(post)
             return
@@ -172,9 +180,9 @@ class Engine:
         self.telemetry.step_ms += step_ms
         self.telemetry.forward_ms += forward_ms
 
-    def _end_warm(self, sequences: Iterable[Reply]) -> None:
-        """What these would have computed is in the cache already: they end without a row."""
-        for seq in sequences:
+    def _end_warm(self, plan: Plan) -> None:
+        """What some would have computed is in the cache already: they end without a row."""
+        for seq in plan.warm:
             self.scheduler.retire(seq)
             self._forget(seq.id)
             self.telemetry.count_prompt(seq)

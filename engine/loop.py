@@ -6,7 +6,7 @@ import dataclasses
 import logging
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from .engine import Engine, Post
 from .errors import OverloadedError
@@ -59,6 +59,15 @@ class EngineLoop:
     def cut(self, request_id: str, kept: int) -> None:
         """End the reply after its first `kept` tokens, before the next step."""
         self._inbox.put(lambda: self.engine.cut(request_id, kept))
+
+    def pin(self, owner: str, tokens: Sequence[int]) -> None:
+        """Keep what is cached of these tokens for the owner, as `Engine.pin` says; done before the next step."""
+        known = tuple(tokens)
+        self._inbox.put(lambda: self.engine.pin(owner, known))
+
+    def unpin(self, owner: str) -> None:
+        """Keep nothing for the owner any more. Requests that pin for it have ended or been aborted before."""
+        self._inbox.put(lambda: self.engine.unpin(owner))
 
     def stats(self) -> EngineStats:
         stats = self.engine.stats()

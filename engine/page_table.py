@@ -101,6 +101,15 @@ class PageTable:
         del seq.published[seq.num_computed // BLOCK_SIZE :]
         self._trim(seq, blocks_for(seq.num_computed))
 
+    def pin(self, owner: str, tokens: Seq[int]) -> None:
+        """Keep the blocks of the longest published prefix of `tokens` for the owner, in place of what was kept for it
+        before: they are evicted after all that nobody pinned, and then those of the oldest pin first."""
+        self.pool.pin(owner, [block for block, _ in self._cache.match(tokens)])
+
+    def unpin(self, owner: str) -> None:
+        """Nothing is kept for the owner any more; unknown ones are ignored."""
+        self.pool.pin(owner, ())
+
     def forget_prefixes(self) -> None:
         """Content can be trusted no more, as after a step that broke: nothing is found again."""
         for block in range(self.pool.total):
@@ -125,6 +134,7 @@ class PageTable:
         """Raise AssertionError when the books do not balance. For tests and for when the engine is idle."""
         alive = list(sequences)
         self.pool.check(seq.blocks for seq in alive)
+        assert all(block in self._cache for block in self.pool.pins), "a pinned block cannot be found"
         for seq in alive:
             assert len(seq.blocks) >= blocks_for(seq.num_computed), "computed tokens without slots"
             assert len(seq.published) <= seq.num_computed // BLOCK_SIZE, "a block was published before it was final"

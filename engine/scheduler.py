@@ -225,12 +225,14 @@ class Scheduler:
         return budget - left
 
     def retire(self, seq: Sequence) -> None:
-        """The sequence has ended, however it did: its blocks are given back now."""
+        """The sequence has ended, however it did: its blocks are given back now, and kept for whom it says."""
         if seq in self.running:
             self.running.remove(seq)
         else:
             self.waiting.remove(seq)
         self.pages.release(seq)
+        if seq.request.pin:
+            self.pages.pin(seq.request.pin, seq.tokens)
 
     def find(self, request_id: str) -> Sequence | None:
         return next((seq for seq in self if seq.id == request_id), None)

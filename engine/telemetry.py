@@ -24,6 +24,7 @@ class EngineStats:
     blocks_total: int
     blocks_free: int
     blocks_cached: int
+    blocks_pinned: int  # of the cached ones
     blocks_held: int
     steps: int
     last_step_age_s: float  # since the last step ended or the last command came
@@ -84,6 +85,7 @@ class Telemetry:
             blocks_total=pool.total,
             blocks_free=pool.free,
             blocks_cached=pool.cached,
+            blocks_pinned=pool.pinned,
             blocks_held=pool.held,
             steps=self.steps,
             last_step_age_s=time.monotonic() - self.last_progress,

@@ -34,6 +34,9 @@ class _EngineCollector(Collector):
         for state, value in (("free", s.blocks_free), ("cached", s.blocks_cached), ("held", s.blocks_held)):
             blocks.add_metric([state], value)
         yield blocks
+        yield GaugeMetricFamily(
+            "paceline_cache_blocks_pinned", "Cached KV blocks kept for conversations.", s.blocks_pinned
+        )
         yield GaugeMetricFamily("paceline_last_step_age_seconds", "Time since the engine stepped.", s.last_step_age_s)
         for name, text, value in (
             ("steps", "Engine steps.", s.steps),

@@ -124,6 +124,17 @@ class Streams:
             raise
         return stream
 
+    def pin(self, owner: str, tokens: Sequence[int]) -> None:
+        """Keep what is cached of a conversation between its requests, in place of what was kept for its owner before.
+
+        tokens: ids of the model.
+        """
+        self.loop.pin(owner, tokens)
+
+    def unpin(self, owner: str) -> None:
+        """The conversation is over: what its replies still do has been aborted."""
+        self.loop.unpin(owner)
+
     def abort_all(self) -> None:
         """Ends every reply with a delta that says `abort`."""
         for request_id, stream in tuple(self._open.items()):

@@ -133,6 +133,60 @@ def test_drop_frees_a_cached_block_and_leaves_a_held_one(pool: BlockPool, findab
     pool.check([blocks[1:]])
 
 
+def test_pinned_blocks_are_evicted_after_all_others_the_oldest_pin_as_a_whole(
+    pool: BlockPool, findable: Findable
+) -> None:
+    blocks = pool.take(6)
+    give_back(pool, findable, blocks[::-1], content=True)
+    pool.pin("old", blocks[:2])
+    pool.pin("young", blocks[2:4])
+    assert (states(pool), pool.pinned) == ((0, 6, 0), 4)
+    pool.keep_free(2)
+    assert findable.evicted == [blocks[5], blocks[4]]
+    pool.keep_free(3)
+    assert (findable.evicted[2:], pool.pinned) == ([blocks[1]], 2)  # the tail first, and its head is as any other now
+    pool.keep_free(4)
+    assert (findable.evicted[3:], pool.pinned) == ([blocks[0]], 2)
+    pool.check([])
+    assert pool.take(6)
+    assert findable.evicted[4:] == [blocks[3], blocks[2]]
+
+
+def test_a_block_of_two_pins_stays_until_both_are_lifted(pool: BlockPool, findable: Findable) -> None:
+    blocks = pool.take(3)
+    give_back(pool, findable, blocks[::-1], content=True)
+    pool.pin("old", blocks[:2])
+    pool.pin("young", [blocks[0], blocks[2]])
+    pool.keep_free(4)
+    assert (findable.evicted, pool.pinned) == ([blocks[1]], 2)
+    pool.pin("young", [])
+    assert (pool.pinned, pool.cached) == (0, 2)
+    pool.check([])
+
+
+def test_a_held_block_may_be_pinned_and_is_counted_once_it_is_idle(pool: BlockPool, findable: Findable) -> None:
+    blocks = pool.take(2)
+    pool.pin("a", blocks[:1])
+    assert (states(pool), pool.pinned) == ((4, 0, 2), 0)
+    give_back(pool, findable, blocks, content=True)
+    assert (states(pool), pool.pinned) == ((4, 2, 0), 1)
+    pool.share(blocks[0])
+    assert (states(pool), pool.pinned) == ((4, 1, 1), 0)
+    pool.pin("a", [])
+    pool.check([blocks[:1]])
+    give_back(pool, findable, blocks[:1], content=True)
+    assert (states(pool), pool.pinned) == ((4, 2, 0), 0)
+
+
+def test_what_lost_its_content_is_pinned_no_more_nor_is_what_follows_it(pool: BlockPool, findable: Findable) -> None:
+    blocks = pool.take(4)
+    give_back(pool, findable, blocks[2::-1], content=True)
+    pool.pin("a", blocks)
+    pool.drop(blocks[1])
+    assert (states(pool), pool.pinned) == ((3, 2, 1), 1)
+    pool.check([blocks[3:]])
+
+
 @pytest.mark.parametrize(
     "holders",
     [
@@ -155,7 +209,10 @@ def test_random_use_keeps_every_block_in_one_state(seed: int) -> None:
     holders: list[list[int]] = []
     for _ in range(400):
         action = pick.random()
-        if action < 0.4 and pool.available:
+        findable_now = sorted(findable.blocks)
+        if action < 0.1:
+            pool.pin(pick.choice("abc"), pick.sample(findable_now, pick.randint(0, len(findable_now))))
+        elif action < 0.4 and pool.available:
             holders.append(pool.take(pick.randint(1, pool.available)))
         elif action < 0.6 and holders:
             holders.append(list(pick.choice(holders)))

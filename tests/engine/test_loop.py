@@ -56,6 +56,19 @@ def test_deltas_are_posted_on_the_engines_thread(checkpoint: RandomCheckpoint) -
     assert names == {"paceline-engine"}
 
 
+def test_pins_are_set_and_lifted_in_the_order_of_commands(checkpoint: RandomCheckpoint) -> None:
+    inbox = Inbox()
+    with running(tiny_engine(checkpoint), inbox) as loop:
+        loop.submit(make_request("r", [*PROMPT, *PROMPT], max_tokens=3))
+        inbox.wait_for_finish("r")
+        tokens = [*PROMPT, *PROMPT]
+        loop.pin("me", tokens)
+        tokens.clear()
+        wait_until(lambda: loop.stats().blocks_pinned == 2)
+        loop.unpin("me")
+        wait_until(lambda: loop.stats().blocks_pinned == 0)
+
+
 def test_a_bad_request_is_refused_where_it_is_submitted(checkpoint: RandomCheckpoint) -> None:
     inbox = Inbox()
     with running(tiny_engine(checkpoint), inbox) as loop:

@@ -249,6 +249,60 @@ def test_a_released_sequence_starts_again_from_what_is_still_there() -> None:
     pages.check([seq])
 
 
+def test_a_pinned_prefix_outlives_what_was_used_after_it() -> None:
+    pages = PageTable(6)
+    pages.release(computed(pages, PROMPT))
+    pages.pin("me", PROMPT[: 2 * BLOCK_SIZE + 5])
+    assert (pages.pool.pinned, pages.pool.cached) == (2, 3)
+    for first in range(3):
+        pages.release(computed(pages, [first] * (4 * BLOCK_SIZE)))
+        pages.check([])
+        assert hits(pages, PROMPT) == 2 * BLOCK_SIZE
+    seq = sequence([9] * (5 * BLOCK_SIZE))
+    assert pages.reserve(seq, 5 * BLOCK_SIZE)  # nobody waits for what is kept
+    pages.check([seq])
+    assert pages.pool.pinned == 0
+
+
+def test_a_pin_moves_with_the_conversation_and_is_lifted() -> None:
+    pages = PageTable(8)
+    pages.pin("me", PROMPT)
+    assert pages.pool.pinned == 0  # nothing of it is there
+    pages.release(computed(pages, PROMPT))
+    pages.pin("me", PROMPT)
+    pages.release(computed(pages, [1] * 40))
+    pages.pin("me", [1] * 40)
+    assert pages.pool.pinned == 2
+    pages.unpin("me")
+    pages.unpin("nobody")
+    assert (pages.pool.pinned, pages.pool.cached) == (0, 5)
+    pages.check([])
+
+
+def test_what_is_cut_off_is_pinned_no_more() -> None:
+    pages = PageTable(8)
+    seq = computed(pages, PROMPT)
+    for owner in "ab":
+        pages.pin(owner, PROMPT)
+    pages.truncate(seq, 20)
+    pages.check([seq])
+    pages.release(seq)
+    pages.check([])
+    assert (pages.pool.pinned, pages.pool.cached, pages.pool.free) == (1, 1, 7)
+    pages.forget_prefixes()
+    pages.check([])
+    assert (pages.pool.pinned, pages.pool.free) == (0, 8)
+
+
+def test_check_finds_a_pinned_block_that_cannot_be_found() -> None:
+    pages = PageTable(6)
+    seq = computed(pages, PROMPT)
+    pages.pin("me", PROMPT)
+    pages._cache.forget(seq.blocks[1])
+    with pytest.raises(AssertionError, match="cannot be found"):
+        pages.check([seq])
+
+
 def test_check_finds_a_sequence_without_slots_and_a_block_published_too_early() -> None:
     pages = PageTable(6)
     seq = computed(pages, PROMPT)

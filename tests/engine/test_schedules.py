@@ -1,12 +1,15 @@
-"""Random schedules of submit, step, abort, cut and preempt: the books balance after each, and replies stay right."""
+"""Random schedules of submit, step, abort, cut, pin and preempt, of all classes, with prompts that are only computed:
+the books balance after each, and replies stay right."""
 
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from fakes import RandomCheckpoint, Replies, Scripted, make_request, run, tiny_engine
 
+from paceline.engine.request import PRIORITY_ORDER
 from paceline.spec.suffix import Suffix
 
 VOCAB = 61
@@ -18,14 +21,19 @@ def test_random_schedule_keeps_the_books_and_the_replies(seed: int) -> None:
     pick = random.Random(seed)
     stems = [[pick.randrange(VOCAB) for _ in range(pick.randint(1, 50))] for _ in range(4)]
     requests = [
-        make_request(
-            f"r{i}",
-            pick.choice(stems) + [pick.randrange(VOCAB) for _ in range(pick.randint(0, 20))],
-            max_tokens=pick.randint(1, 40),
-            temperature=pick.choice((0.0, 0.8)),
-            seed=i,
+        replace(
+            make_request(
+                f"r{i}",
+                pick.choice(stems) + [pick.randrange(VOCAB) for _ in range(pick.randint(0, 20))],
+                max_tokens=pick.randint(1, 40),
+                temperature=pick.choice((0.0, 0.8)),
+                seed=i,
+            ),
+            priority=pick.choice(tuple(PRIORITY_ORDER)),
+            prefill_only=pick.random() < 0.15,
+            pin=pick.choice(("", "", "one", "two")),
         )
-        for i in range(20)
+        for i in range(24)
     ]
     plain = run(tiny_engine(checkpoint, step_budget=4096), requests, together=False)
     truth = {request.prompt: plain.tokens(request.id) for request in requests}
@@ -47,6 +55,10 @@ def test_random_schedule_keeps_the_books_and_the_replies(seed: int) -> None:
         elif alive and action < 0.44:
             gone.add(victim := pick.choice(alive))
             engine.cut(victim, pick.randint(0, len(replies.tokens(victim))))
+        elif action < 0.48:
+            engine.pin(pick.choice(("one", "three")), pick.choice(requests).prompt)
+        elif action < 0.50:
+            engine.unpin(pick.choice(("one", "two", "three")))
         else:
             engine.step(replies)
         engine.check()
@@ -55,10 +67,15 @@ def test_random_schedule_keeps_the_books_and_the_replies(seed: int) -> None:
     stats = engine.stats()
     assert stats.blocks_held == 0
     assert stats.blocks_free + stats.blocks_cached == stats.blocks_total
+    for owner in ("one", "two", "three"):
+        engine.unpin(owner)
+    engine.check()
+    assert engine.stats().blocks_pinned == 0
     for request in requests:
         got, expected = replies.tokens(request.id), plain.tokens(request.id)
         assert got == expected[: len(got)]
         assert request.id in gone or got == expected
+        assert request.id in gone or (replies.finish(request.id) == "prefilled") == request.prefill_only
 
 
 def test_the_oldest_sequence_always_finishes() -> None:

@@ -57,4 +57,5 @@ def test_a_snapshot_says_where_sequences_and_blocks_stand() -> None:
     stats = telemetry.snapshot(scheduler)
     assert (stats.running, stats.waiting) == (1, 1)
     assert (stats.blocks_total, stats.blocks_free, stats.blocks_cached, stats.blocks_held) == (9, 7, 0, 2)
+    assert stats.blocks_pinned == 0
     assert (stats.prompt_tokens, stats.prefix_hit_tokens, stats.stuck) == (7, 3, False)

@@ -11,8 +11,9 @@ STATS = EngineStats(
     running=2,
     waiting=3,
     blocks_total=10,
-    blocks_free=4,
-    blocks_cached=1,
+    blocks_free=2,
+    blocks_cached=3,
+    blocks_pinned=2,
     blocks_held=5,
     steps=7,
     last_step_age_s=0.5,
@@ -37,7 +38,8 @@ def test_the_engines_counters_are_read_at_each_scrape() -> None:
     metrics = Metrics(lambda: STATS)
     assert value(metrics, "running") == 2
     assert value(metrics, "waiting") == 3
-    assert [value(metrics, "cache_blocks", state=s) for s in ("free", "cached", "held")] == [4, 1, 5]
+    assert [value(metrics, "cache_blocks", state=s) for s in ("free", "cached", "held")] == [2, 3, 5]
+    assert value(metrics, "cache_blocks_pinned") == 2
     assert value(metrics, "prefix_hit_tokens_total") == 6
     assert [value(metrics, "drafted_tokens_total", depth=d) for d in ("1", "2")] == [9, 4]
     assert [value(metrics, "accepted_tokens_total", depth=d) for d in ("1", "2")] == [5, 1]

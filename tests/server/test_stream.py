@@ -34,6 +34,12 @@ async def idle(service: Service) -> None:
             await asyncio.sleep(0.002)
 
 
+async def pinned(service: Service, blocks: int) -> None:
+    async with asyncio.timeout(20):
+        while service.loop.stats().blocks_pinned != blocks:
+            await asyncio.sleep(0.002)
+
+
 async def read(stream: Stream) -> list[Delta]:
     async with stream:
         return [delta async for delta in stream]
@@ -58,6 +64,14 @@ async def test_many_readers_get_their_own(service: Service) -> None:
     streams = [service.streams.open([request(f"r{i}", 4 + i)]) for i in range(4)]
     replies = await asyncio.gather(*map(read, streams))
     assert [sum(len(delta.tokens) for delta in deltas) for deltas in replies] == [4, 5, 6, 7]
+
+
+async def test_what_a_conversation_has_in_the_cache_is_pinned_until_it_is_over(service: Service) -> None:
+    await read(service.streams.open([request("a", prompt=40)]))
+    service.streams.pin("me", request("a", prompt=40).prompt)
+    await pinned(service, 2)
+    service.streams.unpin("me")
+    await pinned(service, 0)
 
 
 async def test_abort_frees_the_engine_within_a_step(service: Service) -> None:
