@@ -45,11 +45,11 @@ def parse_chat_request(data: bytes, limits: Limits, *, max_choices: int, max_mes
         include_usage=options.boolean("include_usage") or False,
         continuous_usage=options.boolean("continuous_usage_stats") or False,
         prefill_only=fields.boolean("prefill_only") or False,
-        prediction=_read_prediction(fields),
+        prediction=read_prediction(fields),
     )
 
 
-def _read_prediction(fields: Fields) -> str:
+def read_prediction(fields: Fields) -> str:
     """OpenAI's predicted output: {"type": "content", "content": text or text parts}."""
     prediction = fields.child("prediction")
     if prediction is None:
@@ -135,11 +135,16 @@ def read_content(fields: Fields, kinds: tuple[str, ...] = ("text",)) -> str:
 
 
 def _read_tool_call(call: Fields) -> Mapping[str, Any]:
-    """Earlier tool calls pass through to the template, their arguments as an object where they are one."""
+    """Earlier tool calls pass through to the template."""
     function = call.child("function")
     if function is None or (name := function.string("name")) is None:
         call.refuse("function", "must be an object with a name.")
-    arguments: Any = function.string("arguments") or "{}"
+    return template_call(call.string("id"), name, function.string("arguments") or "{}")
+
+
+def template_call(call_id: str | None, name: str, arguments: str) -> JsonObject:
+    """A call as chat templates take it, its arguments as an object where they are one."""
+    known: Any = arguments
     with suppress(RequestError):  # a cut-off call of an earlier turn is history, not a mistake of this request
-        arguments = parse_object(arguments, "arguments")
-    return {"id": call.string("id"), "type": "function", "function": {"name": name, "arguments": arguments}}
+        known = parse_object(arguments, "arguments")
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": known}}

@@ -17,6 +17,7 @@ from .auth import caller_of
 from .context import Context
 from .fields import JsonObject
 from .outbox import Outbox
+from .realtime_dialect import dialect_of
 from .resumables import Resumables
 from .talk import Talk
 from .tasks import cancel_all
@@ -43,6 +44,7 @@ class Connection:
         self._context = context
         self._websocket = websocket
         self._resumables = resumables
+        self._dialect = dialect_of(websocket.headers, websocket.scope.get("subprotocols", ()))
         self._outbox = Outbox(context.settings.max_outbox)
         self._sending = False
         self._dismissed = asyncio.Event()
@@ -100,7 +102,9 @@ class Connection:
 
     async def _write(self) -> Close | None:
         while True:
-            event = await self._outbox.get()
+            event = self._dialect.spell(await self._outbox.get())
+            if event is None:
+                continue
             self._sending = True
             try:
                 await self._websocket.send({"type": "websocket.send", "text": orjson.dumps(event).decode()})

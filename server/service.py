@@ -64,6 +64,7 @@ class Service:
         self.fingerprint = f"paceline-{model_id}"
         self._started = False
         self._long_prompts = ThreadPoolExecutor(1, "paceline-long-prompt")
+        self._ahead = ThreadPoolExecutor(1, "paceline-ahead")
 
     @classmethod
     def build(cls, path: Path, cache: Path, config: EngineConfig, model_id: str) -> Service:
@@ -101,7 +102,8 @@ class Service:
 
     def stop(self) -> None:
         self._started = False
-        self._long_prompts.shutdown(wait=False, cancel_futures=True)
+        for executor in (self._long_prompts, self._ahead):
+            executor.shutdown(wait=False, cancel_futures=True)
         self.loop.stop()
 
     @property
@@ -133,6 +135,21 @@ class Service:
     async def prepare(self, messages: Sequence[Mapping[str, Any]], parameters: Parameters) -> Prepared:
         """What a reply with these parameters to this conversation needs. Raises as `prompt` does."""
         return Prepared(await self.prompt(messages))
+
+    async def prompts_ahead(
+        self, conversations: Sequence[Sequence[Mapping[str, Any]]], parameters: Parameters
+    ) -> list[tuple[int, ...]]:
+        """The prompts that replies to `conversations` would have. Off the event loop, and for one caller at a time:
+        nobody waits for them. Raises as `prompt` does."""
+
+        def encode() -> list[tuple[int, ...]]:
+            return [tuple(self._encode(messages)) for messages in conversations]
+
+        prompts = await asyncio.get_running_loop().run_in_executor(self._ahead, encode)
+        longest = max(map(len, prompts))
+        if longest >= self.context_length:
+            raise self._too_long(f"{longest} tokens")
+        return prompts
 
     async def prediction(self, text: str) -> tuple[int, ...]:
         """Token ids of a predicted output, as much of its beginning as could ever be generated."""

@@ -25,12 +25,14 @@ from .generation import Generation
 from .pacing import Pacer, pacer_for
 from .replay import RESUME, Replay, read_resume
 from .resumables import Resumables
-from .session import Abort, Begin, Output, Send, Session
+from .session import Session
+from .session_outputs import Abort, Begin, Output, Send, Warm
 from .tasks import cancel_all
-from .voice import VoiceTrack
+from .voice_track import VoiceTrack
+from .warming import Warming
 
 _log = logging.getLogger("paceline.server")
-_ITEM_EVENTS = frozenset(("conversation.item.added", "conversation.item.done", "conversation.item.created"))
+_ITEM_EVENTS = frozenset(("conversation.item.added", "conversation.item.done"))
 
 
 class Outlet(Protocol):
@@ -85,6 +87,11 @@ class Talk:
             limits=self._service.limits,
             conversation=self._conversation,
             shell={RESUME: self._resume},
+        )
+        self._warming = Warming(
+            self._service,
+            self._session.id,
+            lambda *ready: self._perform(self._session.prefilled(*ready)),
         )
         self._replies: dict[str, _Reply] = {}  # by response id: those that run, and the last that can be resumed
         self._tasks: set[asyncio.Task[None]] = set()
@@ -142,6 +149,7 @@ class Talk:
         for response_id in self._replies:
             self._resumables.forget(response_id)
         await cancel_all(self._tasks)
+        await self._warming.close()
 
     def missed(self, response_id: str, starting_after: int) -> list[JsonObject]:
         """Raises as `Replay.after` does; KeyError for a response that is not registered."""
@@ -180,6 +188,8 @@ class Talk:
                     task = self._replies[response_id].task
                     assert task is not None
                     task.cancel()
+                case Warm():
+                    self._warming.want(output)
 
     def _begin(self, begin: Begin) -> None:
         settings, voice = self._context.settings, begin.parameters.voice
@@ -190,6 +200,8 @@ class Talk:
             replay=Replay(settings.max_replay_events, settings.max_replay) if begin.resumable else None,
         )
         self._replies[begin.response_id] = reply
+        if begin.in_conversation:
+            self._warming.rest()
         if begin.resumable:
             self._resumables.add(begin.response_id, self)
         reply.task = asyncio.create_task(self._run(begin, reply))
@@ -241,6 +253,8 @@ class Talk:
                 protocol="realtime",
                 started=reply.started,
                 caller=self._caller,
+                pin=self._session.id if begin.in_conversation else "",
+                prediction=await self._service.prediction(begin.prediction),
             )
         except Exception as error:
             if not isinstance(error, PacelineError):

@@ -27,6 +27,24 @@ def test_settings_and_extensions() -> None:
     assert read(max_output_tokens=None).max_tokens == 9
 
 
+def test_names_of_the_beta() -> None:
+    assert read(modalities=["text"], max_response_output_tokens=5).max_tokens == 5
+    assert read(max_response_output_tokens="inf").max_tokens is None
+
+
+def test_what_says_nothing_about_text_is_ignored() -> None:
+    """As the stock SDK's types have it."""
+    ignored = {
+        "truncation": {"type": "retention_ratio", "retention_ratio": 0.8},
+        "tracing": "auto",
+        "include": ["item.input_audio_transcription.logprobs"],
+        "prompt": None,
+        "turn_detection": None,
+        "x_unknown": 1,
+    }
+    assert read(**ignored) == Parameters(max_tokens=9)
+
+
 @pytest.mark.parametrize("limit", [0, -1, "many", 1.5, True, []])
 def test_bad_token_limits(limit: Any) -> None:
     with pytest.raises(RequestError, match=r"^session\.max_output_tokens must be a positive integer or"):
@@ -39,6 +57,10 @@ def test_bad_token_limits(limit: Any) -> None:
         {"output_modalities": ["audio"]},
         {"modalities": ["text", "audio"]},
         {"output_modalities": []},
+        {"audio": {"output": {"voice": "alloy"}}},
+        {"voice": "alloy"},
+        {"turn_detection": {"type": "server_vad"}},
+        {"input_audio_transcription": {}},
         {"tools": [{"type": "function"}]},
     ],
 )
@@ -61,10 +83,7 @@ def test_metadata_comes_back_within_bounds() -> None:
     [
         ("input_audio_buffer.append", "unsupported"),
         ("output_audio_buffer.clear", "unsupported"),
-        ("input_text.append", "unsupported"),
-        ("input_text.commit", "unsupported"),
-        ("conversation.item.truncate", "unsupported"),
-        ("x_response.resume", "unsupported"),
+        ("transcription_session.close", "unsupported"),
         ("response.explode", "unknown_event"),
         ("", "unknown_event"),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,9 @@ from paceline.engine.request import Delta, Finish
 from paceline.server.committer import Committer
 from paceline.server.conversation import Conversation
 from paceline.server.parameters import Limits
-from paceline.server.session import Begin, Output, Send, Session
+from paceline.server.reply_parts import PartReader
+from paceline.server.session import Session
+from paceline.server.session_outputs import Begin, Output, Send, Warm
 from paceline.server.stop_strings import StopStrings
 from paceline.server.tokenizer import Tokenizer
 
@@ -49,7 +51,8 @@ class HandReply:
 class Driver:
     """The client and the shell of one session in one: what the client gets is in `events`."""
 
-    def __init__(self, max_items: int = 100) -> None:
+    def __init__(self, max_items: int = 100, reader: Callable[[], PartReader] | None = None) -> None:
+        """reader: of each reply."""
         numbers = itertools.count(1)
         self.tokenizer: Tokenizer = byte_level_tokenizer()
         self.session = Session(
@@ -58,6 +61,7 @@ class Driver:
             conversation=Conversation(max_items=max_items, max_chars=10_000),
             new_id=lambda prefix: f"{prefix}_{next(numbers)}",
         )
+        self._reader = reader
         self.begun: list[Begin] = []
         self.replies: dict[str, HandReply] = {}
         self.commands: list[Output] = []
@@ -74,10 +78,22 @@ class Driver:
                 self.commands.append(output)
             if isinstance(output, Begin):
                 self.begun.append(output)
-                reply = HandReply(Committer(self.tokenizer, stops=StopStrings(()), stop_ids=(2,), prompt_tokens=7))
+                reply = HandReply(
+                    Committer(
+                        self.tokenizer,
+                        stops=StopStrings(()),
+                        stop_ids=(2,),
+                        prompt_tokens=7,
+                        reader=None if self._reader is None else self._reader(),
+                    )
+                )
                 self.replies[output.response_id] = reply
                 self.take(self.session.begin(output.response_id, reply))
         return self.events[before:]
+
+    @property
+    def warms(self) -> list[Warm]:
+        return [command for command in self.commands if isinstance(command, Warm)]
 
     def say(self, kind: str, **fields: Any) -> list[dict[str, Any]]:
         return self.take(self.session.receive(json.dumps({"type": kind, **fields})))
