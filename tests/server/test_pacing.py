@@ -98,7 +98,10 @@ def test_shares_are_the_piece(text: str, drafted: int) -> None:
     assert "".join(texts(shares)) == whole.text == text
     assert sum((share.tokens for share in shares), ()) == whole.tokens
     assert sum((share.parts for share in shares), ()) == tuple(Words(share.text) for share in shares)
-    assert (sum(share.drafted for share in shares), sum(share.accepted for share in shares)) == (drafted, whole.accepted)
+    assert (sum(share.drafted for share in shares), sum(share.accepted for share in shares)) == (
+        drafted,
+        whole.accepted,
+    )
     assert len(shares) == len(text)
 
 

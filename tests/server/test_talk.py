@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +12,9 @@ from realtime_client import user
 from service import ENDLESS, is_idle
 from talks import Client, House, last_seq, told, when
 
+from paceline.server.parameters import Parameters
+from paceline.server.prepared import Prepared
+from paceline.server.reply_parts import CallArguments, CallBegin, Part, PartReader, PlainReader, Words
 from paceline.server.service import Service
 
 PLAIN = {"max_output_tokens": 12, "seed": 3, "temperature": 0.8, "speculation": {"mode": "none"}, **ENDLESS}
@@ -31,11 +36,41 @@ async def unbroken(house: House) -> list[dict[str, Any]]:
     return of_reply(client.events)
 
 
-async def test_a_drop_at_every_event(service: Service) -> None:
+class CallsInside:
+    """Reads the letters 4 to 8 of a text as the arguments of a call."""
+
+    called = thinking = False
+
+    def __init__(self) -> None:
+        self._read = 0
+
+    def push(self, text: str) -> list[Part]:
+        return [part for letter in text for part in self._letter(letter)]
+
+    def _letter(self, letter: str) -> list[Part]:
+        self._read += 1
+        begin: list[Part] = [CallBegin(0, "call_1", "look")] if self._read == 4 else []
+        return [*begin, CallArguments(0, letter) if 4 <= self._read <= 8 else Words(letter)]
+
+    def close(self) -> list[Part]:
+        return []
+
+
+@pytest.mark.parametrize("reader", [PlainReader, CallsInside])
+async def test_a_drop_at_every_event(
+    service: Service, monkeypatch: pytest.MonkeyPatch, reader: Callable[[], PartReader]
+) -> None:
     """What a client has got and what it gets then are together what a client without a drop gets, each event once."""
+    prepare = service.prepare
+
+    async def prepared(messages: Any, parameters: Parameters) -> Prepared:
+        return replace(await prepare(messages, parameters), reader=reader)
+
+    monkeypatch.setattr(service, "prepare", prepared)
     house = House(service)
     whole = await unbroken(house)
     assert len([event for event in whole if "delta" in event]) >= 8
+    assert ("response.function_call_arguments.done" in [event["type"] for event in whole]) == (reader is CallsInside)
     before = 3  # session.created and the two of the item
     for got in range(1, len(whole) + 1):
         client = house.client()
