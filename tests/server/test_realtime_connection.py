@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
+from socket import SHUT_RDWR
 from typing import Any
 
+from raw_sockets import frame, upgrade
 from realtime_client import address, chatting, closing_code, events_until, say
 from service import ENDLESS, LiveServer, is_idle, running_server, wait_for_tokens, wait_until, wait_until_idle
 from websockets.sync.client import ClientConnection, connect
@@ -82,8 +85,9 @@ def test_who_never_reads_is_dropped_and_can_come_back(tmp_path: Path) -> None:
     """The reply goes on for as long as any other whose connection broke."""
     settings = Settings(client_patience_s=0.3, resume_s=0.5)
     with running_server(tmp_path, settings, small_buffers=True, context_length=8192) as live:
-        with chatting(live, max_queue=1) as connection:
-            ask(connection)
+        with upgrade(live.port) as raw:
+            response = {"instructions": "hi", **RESUMABLE}
+            raw.sendall(frame(json.dumps({"type": "response.create", "response": response})))
             wait_for_tokens(live.service, 20)
             wait_until(lambda: not live.server.server_state.connections)
             assert not is_idle(live.service)
@@ -103,3 +107,55 @@ def test_compression_is_an_option(tmp_path: Path, live: LiveServer) -> None:
         assert events[-1]["response"]["output"][0]["content"][0]["text"] == text
         say(connection, "response.create", response={"instructions": "x" * 2000 + json.dumps(text)})
         assert events_until(connection, "error")[-1]["error"]["code"] == "context_length_exceeded"
+
+
+def test_the_voice_loop_of_the_documentation(tmp_path: Path) -> None:
+    """As it is written there: a turn, a connection that breaks, a user who breaks in, a turn after that."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "voice.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    exec(page.split("```python\n")[1].split("```")[0], names)
+    spoken: list[str] = []
+    with running_server(tmp_path, context_length=4096) as live:
+        _voice_turns(live, names["VoiceLoop"](address(live), spoken.append, proxy=None), spoken)
+
+
+def _voice_turns(live: LiveServer, loop: Any, spoken: list[str]) -> None:
+    options = {"logit_bias": {"2": -100}, "max_output_tokens": 40, "seed": 1}
+
+    loop.hear("hello ")
+    loop.hear("there")
+    whole = loop.answer(**options)["output"][0]["content"][0]["text"]
+    assert "".join(spoken) == whole[: len("".join(spoken))]
+    assert not whole[len("".join(spoken)) :].strip(" \n.,;:!?…*_`\"')]}>")
+
+    del spoken[:]
+    loop.hear("and then?")
+    loop.socket.recv = _broken_after(8, loop.socket)
+    done = loop.answer(**options)
+    assert done["output"][0]["content"][0]["text"].startswith("".join(spoken))
+    assert (done["id"], done["usage"]["output_tokens"]) == (loop.response_id, 40)
+    assert loop.socket.protocol.state.name == "OPEN"
+
+    made = live.service.loop.stats().generated_tokens
+    user = threading.Thread(target=lambda: (wait_for_tokens(live.service, made + 20), loop.interrupt()))
+    user.start()
+    loop.hear("again")
+    cut = loop.answer(logit_bias={"2": -100})
+    user.join()
+    assert cut["status"] == "cancelled"
+    loop.heard(1)
+    loop.hear("go on")
+    assert loop.answer(max_output_tokens=2)["status"] in ("completed", "incomplete")
+    loop.sockets.close()
+
+
+def _broken_after(count: int, socket: ClientConnection) -> Any:
+    """recv of a connection that breaks then."""
+    receive, left = socket.recv, iter(range(count))
+
+    def recv() -> Any:
+        if next(left, None) is None:
+            socket.socket.shutdown(SHUT_RDWR)
+        return receive()
+
+    return recv
