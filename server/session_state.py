@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 from .conversation import Conversation
 from .fields import Fields, JsonObject
@@ -57,7 +57,6 @@ class SessionState:
             "seed": parameters.seed,
             "priority": parameters.priority,
             "speculation": {"mode": spec.mode, "max_nodes": min(spec.max_nodes, self.limits.max_nodes)},
-            "voice": asdict(parameters.voice),
         }
 
 

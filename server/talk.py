@@ -58,6 +58,7 @@ class _Reply:
     replay: Replay | None  # None: it ends with its socket
     items: set[str] = field(default_factory=set)  # those it writes
     task: asyncio.Task[None] | None = None
+    generation: Generation | None = None  # once it has begun
     ended: float | None = None  # as `started`
 
     def owns(self, response_id: str, event: JsonObject) -> bool:
@@ -67,6 +68,14 @@ class _Reply:
         if named == response_id and event["type"] == "response.output_item.added":
             self.items.add(event["item"]["id"])
         return bool(named == response_id)
+
+
+    def stop(self) -> None:
+        """The engine hears of it now, not when the task gets its turn."""
+        if self.generation is not None:
+            self.generation.abort()
+        assert self.task is not None
+        self.task.cancel()
 
 
 class Talk:
@@ -185,9 +194,7 @@ class Talk:
                 case Begin():
                     self._begin(output)
                 case Abort(response_id):
-                    task = self._replies[response_id].task
-                    assert task is not None
-                    task.cancel()
+                    self._replies[response_id].stop()
                 case Warm():
                     self._warming.want(output)
 
@@ -264,6 +271,7 @@ class Talk:
             return
         try:
             async with generation:
+                reply.generation = generation
                 self._perform(self._session.begin(response_id, generation))
                 await self._pass_on(response_id, generation, reply.pacer)
         except Exception:
