@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -139,17 +140,18 @@ class Service:
     async def prompts_ahead(
         self, conversations: Sequence[Sequence[Mapping[str, Any]]], parameters: Parameters
     ) -> list[tuple[int, ...]]:
-        """The prompts that replies to `conversations` would have. Off the event loop, and for one caller at a time:
-        nobody waits for them. Raises as `prompt` does."""
+        """The prompts that replies to `conversations` would have, less those that are too long or that the template
+        refuses: [] if it refuses all. Off the event loop, and for one caller at a time: nobody waits for them."""
 
         def encode() -> list[tuple[int, ...]]:
-            return [tuple(self._encode(messages)) for messages in conversations]
+            prompts = []
+            for messages in conversations:
+                with contextlib.suppress(RequestError):
+                    prompts.append(tuple(self._encode(messages)))
+            return prompts
 
         prompts = await asyncio.get_running_loop().run_in_executor(self._ahead, encode)
-        longest = max(map(len, prompts))
-        if longest >= self.context_length:
-            raise self._too_long(f"{longest} tokens")
-        return prompts
+        return [prompt for prompt in prompts if len(prompt) < self.context_length]
 
     async def prediction(self, text: str) -> tuple[int, ...]:
         """Token ids of a predicted output, as much of its beginning as could ever be generated."""
