@@ -154,11 +154,13 @@ class Service:
         """The prompts that replies to `conversations` would have, less those that are too long or that the template
         refuses: [] if it refuses all. Off the event loop, and for one caller at a time: nobody waits for them."""
 
+        tools = [tool.body() for tool in parameters.tools.offered]
+
         def encode() -> list[tuple[int, ...]]:
             prompts = []
             for messages in conversations:
                 with contextlib.suppress(RequestError):
-                    prompts.append(tuple(self._encode(messages)))
+                    prompts.append(tuple(self._encode((messages, tools, parameters.thinking))[0]))
             return prompts
 
         prompts = await asyncio.get_running_loop().run_in_executor(self._ahead, encode)

@@ -16,10 +16,14 @@ from paceline.server.committer import Committer
 from paceline.server.conversation import Conversation
 from paceline.server.parameters import Limits
 from paceline.server.reply_parts import PartReader
+from paceline.server.reply_reader import ReplyReader
 from paceline.server.session import Session
 from paceline.server.session_outputs import Abort, Begin, Output, Send, Warm
 from paceline.server.stop_strings import StopStrings
+from paceline.server.text_decoder import Shown
+from paceline.server.thinking import Tags
 from paceline.server.tokenizer import Tokenizer
+from paceline.server.tool_formats.hermes import Hermes
 
 # The events of one reply of two steps, in the order clients rely on.
 REPLY = [
@@ -38,6 +42,12 @@ REPLY = [
 LIMITS = Limits(vocab_size=100, speculators=("auto", "none"), max_nodes=16)
 
 
+def calling(response_id: str) -> PartReader:
+    """Reads thoughts and calls of any tool, as Hermes and Qwen write them."""
+    tags = Tags("<think>", "</think>", "<think>")
+    return ReplyReader(tags=tags, opened=False, format=Hermes(Shown({})), key=response_id)
+
+
 @dataclass
 class HandReply:
     """What the session reads of a running generation."""
@@ -53,9 +63,9 @@ class Driver:
     """The client and the shell of one session in one: what the client gets is in `events`."""
 
     def __init__(
-        self, max_items: int = 100, reader: Callable[[], PartReader] | None = None, patient: bool = False
+        self, max_items: int = 100, reader: Callable[[str], PartReader] | None = None, patient: bool = False
     ) -> None:
-        """reader: of each reply. patient: what begins waits for `answer`."""
+        """reader: of a reply, made from its id. patient: what begins waits for `answer`."""
         numbers = itertools.count(1)
         self.tokenizer: Tokenizer = byte_level_tokenizer()
         self.session = Session(
@@ -106,7 +116,7 @@ class Driver:
                     stops=StopStrings(()),
                     stop_ids=(2,),
                     prompt_tokens=7,
-                    reader=None if self._reader is None else self._reader(),
+                    reader=None if self._reader is None else self._reader(response_id),
                 )
             )
             self.replies[response_id] = reply
