@@ -68,15 +68,8 @@ def _refuse_unsupported(fields: Fields) -> None:
         kind = response_format.choice("type", ("text", "json_object", "json_schema"))
         if kind != "text":
             raise not_supported("response_format", f"response_format {kind or 'without a type'}")
-    for key in ("tools", "functions"):
-        if fields.array(key):
-            raise not_supported(key, "Tool calling")
-    choice = fields.values.get("tool_choice")
-    if choice not in (None, "none", "auto"):
-        raise RequestError(
-            f"tool_choice {describe(choice)} needs tools, and none were sent; leave it out.", param="tool_choice"
-        )
-    fields.boolean("parallel_tool_calls")
+    if fields.array("functions"):
+        raise not_supported("functions", "The older way to call functions; send tools instead: it")
     if any(modality != "text" for modality in fields.array("modalities") or []):
         raise not_supported("modalities", "Output other than text")
 

@@ -86,9 +86,10 @@ class Generation:
                 stops=stops,
                 stop_ids=service.stop_ids,
                 prompt_tokens=len(prompt),
-                reader=prepared.reader(),
+                reader=prepared.reader(request.sampling.seed),
+                shown=prepared.shown,
             )
-            for _ in self.requests
+            for request in self.requests
         ]
         self._matches = [PredictionMatch(prediction) for _ in self.requests]
         self.meters = [Meter(service.metrics, protocol, started) for _ in self.requests]
@@ -143,7 +144,7 @@ class Generation:
             "total_tokens": first.prompt_tokens + completion,
             "prompt_tokens_details": {"cached_tokens": max(c.usage.cached_tokens for c in self.committers)},
             "completion_tokens_details": {
-                "reasoning_tokens": 0,
+                "reasoning_tokens": sum(committer.usage.reasoning_tokens for committer in self.committers),
                 "accepted_prediction_tokens": sum(match.accepted for match in self._matches),
                 "rejected_prediction_tokens": sum(match.rejected for match in self._matches),
             },

@@ -97,7 +97,11 @@ def _usage(usage: Usage) -> JsonObject:
             "cached_tokens": usage.cached_tokens,
             "cached_tokens_details": by_kind(usage.cached_tokens),
         },
-        "output_token_details": {"text_tokens": usage.completion_tokens, "audio_tokens": 0},
+        "output_token_details": {
+            "text_tokens": usage.completion_tokens,
+            "audio_tokens": 0,
+            "reasoning_tokens": usage.reasoning_tokens,
+        },
     }
 
 

@@ -107,20 +107,18 @@ class ResponseOutput:
         self._after = after
         self._writer: _Writer | None = None
         self._thought = ""  # for the item that follows from it
-        self._blank = ""  # white space behind a call: part of the text if text follows
 
     def take(self, part: Part) -> list[JsonObject]:
         """The events of one part."""
         match part:
             case Words(text):
-                return self._words(text)
+                opened = [] if isinstance(self._writer, _WordsWriter) else self._open(_WordsWriter(self._message()))
+                return [*opened, self._delta(text)]
             case Thought(text):
                 self._thought += text
-                if isinstance(self._writer, _ThoughtWriter):
-                    return [self._delta(text)]
-                return [*self._open(_ThoughtWriter()), self._delta(text)]
+                opened = [] if isinstance(self._writer, _ThoughtWriter) else self._open(_ThoughtWriter())
+                return [*opened, self._delta(text)]
             case CallBegin(_, call_id, name):
-                self._blank = ""
                 call = FunctionCall(
                     id=self._new_id("item"), call_id=call_id, name=name, status="in_progress", thought=self._thought
                 )
@@ -137,16 +135,6 @@ class ResponseOutput:
         """The end of the reply, which has at least one item."""
         events = [] if self.items else self._open(_WordsWriter(self._message()))
         return events + self._close(status)
-
-    def _words(self, text: str) -> list[JsonObject]:
-        if isinstance(self._writer, _WordsWriter):
-            return [self._delta(text)]
-        text = self._blank + text
-        if isinstance(self._writer, _CallWriter) and not text.strip():
-            self._blank = text
-            return []
-        self._blank = ""
-        return [*self._open(_WordsWriter(self._message())), self._delta(text)]
 
     def _message(self) -> Message:
         return Message(id=self._new_id("item"), role="assistant", status="in_progress", thought=self._thought)

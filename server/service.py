@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,15 +20,19 @@ from paceline.spec.tree import MAX_NODES
 
 from .api_errors import ApiError
 from .chat_template import ChatTemplate
+from .fields import JsonObject
 from .metrics import Metrics
 from .parameters import Limits, Parameters
 from .prepared import Prepared
+from .reply_reader import readers
 from .stage_bars import progress_bars
 from .stream import Streams
 from .template_guard import strings
+from .thinking import Thinking
 from .tokenizer import Tokenizer
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 DEFAULT_MODEL_ALIAS = "default"  # what a client may write instead of the served id
 _INLINE_CHARS = 2_000  # longer prompts are templated and tokenised off the event loop: 1 µs or so a character
@@ -127,29 +132,39 @@ class Service:
         Raises RequestError when the template refuses the messages or no room is left for one token of reply
         (code `context_length_exceeded`).
         """
-        ids = await self._tokens(sum(map(len, strings(messages))), self._encode, messages)
-        if len(ids) >= self.context_length:
-            raise self._too_long(f"{len(ids)} tokens")
-        return tuple(ids)
+        return (await self.prepare(messages, Parameters())).prompt
 
     async def prepare(self, messages: Sequence[Mapping[str, Any]], parameters: Parameters) -> Prepared:
         """What a reply with these parameters to this conversation needs. Raises as `prompt` does."""
-        return Prepared(await self.prompt(messages))
+        tools = [tool.body() for tool in parameters.tools.offered]
+        chars = sum(map(len, strings([messages, tools])))
+        ids, opened = await self._tokens(chars, self._encode, (messages, tools, parameters.thinking))
+        if len(ids) >= self.context_length:
+            raise self._too_long(f"{len(ids)} tokens", tools)
+        template = self.template
+        return Prepared(
+            tuple(ids),
+            reader=readers(template.tags, template.tool_format, parameters.tools, prompt=ids, opened=opened),
+            shown=template.shown.characters,
+        )
 
     async def prompts_ahead(
         self, conversations: Sequence[Sequence[Mapping[str, Any]]], parameters: Parameters
     ) -> list[tuple[int, ...]]:
-        """The prompts that replies to `conversations` would have. Off the event loop, and for one caller at a time:
-        nobody waits for them. Raises as `prompt` does."""
+        """The prompts that replies to `conversations` would have, less those that are too long or that the template
+        refuses: [] if it refuses all. Off the event loop, and for one caller at a time: nobody waits for them."""
+
+        tools = [tool.body() for tool in parameters.tools.offered]
 
         def encode() -> list[tuple[int, ...]]:
-            return [tuple(self._encode(messages)) for messages in conversations]
+            prompts = []
+            for messages in conversations:
+                with contextlib.suppress(RequestError):
+                    prompts.append(tuple(self._encode((messages, tools, parameters.thinking))[0]))
+            return prompts
 
         prompts = await asyncio.get_running_loop().run_in_executor(self._ahead, encode)
-        longest = max(map(len, prompts))
-        if longest >= self.context_length:
-            raise self._too_long(f"{longest} tokens")
-        return prompts
+        return [prompt for prompt in prompts if len(prompt) < self.context_length]
 
     async def prediction(self, text: str) -> tuple[int, ...]:
         """Token ids of a predicted output, as much of its beginning as could ever be generated."""
@@ -157,7 +172,7 @@ class Service:
         ids = await self._tokens(len(text), self.tokenizer.encode, text)
         return tuple(ids[: self.context_length])
 
-    async def _tokens(self, chars: int, encode: Callable[[T], list[int]], what: T) -> list[int]:
+    async def _tokens(self, chars: int, encode: Callable[[T], R], what: T) -> R:
         """encode(what), where so many characters do not hold up the event loop."""
         if chars <= _INLINE_CHARS:
             return encode(what)
@@ -179,18 +194,22 @@ class Service:
         """No text longer than this fits into the context."""
         return self.context_length * self.tokenizer.longest
 
-    def _encode(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
-        text, guard = self.template.prepare(messages)
+    def _encode(
+        self, asked: tuple[Sequence[Mapping[str, Any]], Sequence[JsonObject], Thinking]
+    ) -> tuple[list[int], bool]:
+        """The prompt's tokens, and whether it opens a thought."""
+        text, guard = self.template.prepare(*asked)
         size = len(text) if guard is None else len(text) - text.count(guard)
         if size > self.max_chars:  # tokenising would take seconds, only to say the same
-            raise self._too_long(f"{size} characters, more than that many tokens can hold")
-        return self.tokenizer.encode_rendered(text, guard=guard)
+            raise self._too_long(f"{size} characters, more than that many tokens can hold", asked[1])
+        return self.tokenizer.encode_rendered(text, guard=guard), self.template.opens_thought(text)
 
-    def _too_long(self, size: str) -> RequestError:
+    def _too_long(self, size: str, tools: Sequence[JsonObject]) -> RequestError:
         limit = f"maximum context length is {self.context_length} tokens"
         known = f"The {limit}, set by this server's {self._limited_by}" if self._limited_by else f"This model's {limit}"
         return RequestError(
-            f"{known}, and the messages alone are {size}; shorten them so that at least one token of reply fits.",
+            f"{known}, and the messages{' and tools' if tools else ''} alone are {size}; "
+            "shorten them so that at least one token of reply fits.",
             param="messages",
             code="context_length_exceeded",
         )

@@ -72,7 +72,7 @@ class SessionResponses:
     def fail(self, response_id: str, message: str) -> list[Output]:
         """Generation broke down outside the engine; ignored when the response has ended."""
         response = self._running.get(response_id)
-        return [] if response is None else self._end(response, "failed", failure(message))
+        return [] if response is None else self._break_off(response, "failed", failure(message))
 
     # Client events
 
@@ -127,10 +127,7 @@ class SessionResponses:
                 param=None if wanted is None else "response_id",
                 code="response_cancel_not_active",
             )
-        reply = response.reply  # None: its prompt is still being made, and it is announced only to end
-        rest = response.opened() if reply is None else response.delta(reply.committer.close())
-        end = self._end(response, "cancelled", {"reason": "client_cancelled"})
-        return [Abort(response.id), *send(*rest), *end]
+        return [Abort(response.id), *self._break_off(response, "cancelled", {"reason": "client_cancelled"})]
 
     # Parts of them
 
@@ -154,6 +151,12 @@ class SessionResponses:
         if fields.string("type") != "item_reference":
             return read_item(fields, self._state.new_id)
         return self._state.named_item(fields, "id")
+
+    def _break_off(self, response: Response, status: str, details: dict[str, object]) -> list[Output]:
+        """The end of a response whose reply has not ended."""
+        reply = response.reply  # None: its prompt is still being made, and it is announced only to end
+        rest = response.opened() if reply is None else response.delta(reply.committer.close())
+        return send(*rest) + self._end(response, status, details)
 
     def _end(self, response: Response, status: str, details: dict[str, object] | None = None) -> list[Output]:
         del self._running[response.id]

@@ -69,7 +69,6 @@ class _Reply:
             self.items.add(event["item"]["id"])
         return bool(named == response_id)
 
-
     def stop(self) -> None:
         """The engine hears of it now, not when the task gets its turn."""
         if self.generation is not None:

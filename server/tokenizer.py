@@ -88,9 +88,9 @@ class Tokenizer:
         decoder = self.decoder()
         return decoder.push(ids) + decoder.flush()
 
-    def decoder(self) -> TextDecoder:
-        """A new incremental decoder; special tokens give no text."""
-        return TextDecoder(self.token_bytes, strip=self._spelling.strip)
+    def decoder(self, shown: Mapping[int, str] = MappingProxyType({})) -> TextDecoder:
+        """A new incremental decoder; special tokens give no text, but those in `shown` their character."""
+        return TextDecoder(self.token_bytes, strip=self._spelling.strip, shown=shown)
 
     def token_bytes(self, id_: int) -> bytes:
         """The bytes this token adds to a text; b"" for a special token and for an id outside the vocabulary."""

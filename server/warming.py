@@ -20,7 +20,8 @@ from .session_outputs import Warm
 from .tasks import cancel_all
 
 _REST = 4.0  # times what finding took, until it is done again: many appends a second take a fifth of a core
-_LAST_WORD = re.compile(r"\S{0,16}\Z")  # what may become another word, and so other tokens
+_LAST_WORD = re.compile(r"\s*\S{0,16}\Z")  # with the space before it: what may become another word, and so other tokens
+_LONGEST_WORD = 32  # characters that are looked at for it
 _ENDINGS = ("", "a", " a", ".")  # how a text may go on
 _UNSAMPLED = SamplingParams(max_tokens=1, seed=0)
 
@@ -41,8 +42,9 @@ def continuations(warm: Warm) -> list[list[JsonObject]]:
 
     if warm.pending is not None:
         text = warm.pending
-        head = _LAST_WORD.sub("", text)
-        other = "b" if text[len(head) :].startswith("a") else "a"
+        word = _LAST_WORD.search(text, max(0, len(text) - _LONGEST_WORD))
+        head = text if word is None else text[: word.start()]
+        other = "a" if text[len(head) :].startswith(".") else "."
         return [with_user(text + ending) for ending in _ENDINGS] + [with_user(head + other)]
     asked = [warm.messages] if warm.messages[-1]["role"] in ("user", "tool") else []
     return asked + [with_user(text) for text in ("a", "1")]
@@ -108,12 +110,10 @@ class Warming:
             if (warm := self._wanted) is not None:
                 try:
                     prompts = await self._service.prompts_ahead(continuations(warm), warm.parameters)
-                except PacelineError:  # too long, or nothing the template takes: the reply will say so
-                    continue
                 except Exception:
                     _log.exception("A prompt could not be made ahead")
                     continue
-                if self._wanted is not None:  # no reply has begun meanwhile
+                if prompts and self._wanted is not None:  # no reply has begun meanwhile
                     self._prepare(_Found(warm, len(prompts[0]), _common(prompts)))
             await asyncio.sleep(_REST * (time.perf_counter() - started))
 

