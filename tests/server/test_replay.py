@@ -7,6 +7,7 @@ import pytest
 from paceline.engine.errors import RequestError
 from paceline.server.api_errors import ApiError
 from paceline.server.fields import Fields
+from paceline.server.outbox import Outbox
 from paceline.server.replay import Replay, Resume, read_resume
 
 
@@ -32,6 +33,27 @@ def test_what_came_after_a_delta() -> None:
     assert replay.after(1) == EVENTS[2:]
     assert replay.after(2) == EVENTS[3:]
     assert replay.after(3) == EVENTS[5:]
+
+
+@pytest.mark.parametrize("waited", range(1, 9))
+async def test_what_was_merged_on_its_way_is_resumed_to_the_letter(waited: int) -> None:
+    """The same events go into what is kept and into a slow client's outbox, of which only the beginning arrives."""
+    replay, outbox = Replay(100, 10_000), Outbox(100)
+    arrived: list[dict[str, Any]] = []
+    counts = {"drafted": 1, "accepted": 1, "emitted": 1}
+    for seq, letter in enumerate("abcdefgh", 1):
+        event = {**delta(seq), "delta": letter, "response_id": "r", "x_spec": counts}
+        replay.put(event)
+        outbox.put(event)
+        if seq % 3 == 0 or seq == waited:
+            arrived.append(await outbox.get())
+        if seq == waited:
+            break
+    for seq in range(waited + 1, 9):
+        replay.put({**delta(seq), "delta": "abcdefgh"[seq - 1], "response_id": "r", "x_spec": counts})
+    both = arrived + replay.after(arrived[-1]["x_seq"])
+    assert "".join(event["delta"] for event in both) == "abcdefgh"
+    assert sum(event["x_spec"]["emitted"] for event in both) == 8
 
 
 @pytest.mark.parametrize(

@@ -239,19 +239,21 @@ async def test_a_cancel_frees_the_engine_within_one_step(service: Service, paced
     await house.close(client)
 
 
-async def test_paced_text_is_the_same(service: Service) -> None:
-    """With speculation, whose steps bring several tokens at once."""
+async def test_text_and_clauses_are_the_same_however_they_come(service: Service) -> None:
+    """Paced or not, with speculation, whose steps bring several tokens at once, or without."""
     house = House(service)
     replies = []
-    for pace in (False, True):
+    for mode, pace in (("none", False), ("suffix", False), ("suffix", True)):
         client: Client = house.client()
-        copied = {**PLAIN, "temperature": 0, "max_output_tokens": 40, "speculation": {"mode": "suffix"}}
-        client.ask("the cat sat on the mat; " * 4, voice={"pace": pace}, **copied)
+        copied = {**PLAIN, "temperature": 0, "max_output_tokens": 40, "speculation": {"mode": mode}}
+        client.ask("the cat sat on the mat; " * 4, voice={"pace": pace, "clauses": True}, **copied)
         done = (await client.until("response.done"))["response"]
         deltas = [event for event in client.events if "delta" in event]
         assert [delta["x_seq"] for delta in deltas] == list(range(1, len(deltas) + 1))
         assert sum(delta["x_spec"]["emitted"] for delta in deltas) == done["usage"]["output_tokens"]
-        assert sum(delta["x_spec"]["drafted"] for delta in deltas) > 0
-        replies.append(client.text)
+        assert (sum(delta["x_spec"]["drafted"] for delta in deltas) > 0) == (mode == "suffix")
+        told_clauses = [event for event in client.events if event["type"] == "x_response.clause"]
+        replies.append((client.text, [(clause["start"], clause["end"], clause["text"]) for clause in told_clauses]))
+        assert replies[-1][1]
         await house.close(client)
-    assert replies[0] == replies[1]
+    assert replies[0] == replies[1] == replies[2]
