@@ -156,13 +156,11 @@ class Service:
             shown=template.shown.characters,
         )
 
-<<<<<<< HEAD
     async def prompts_ahead(
         self, conversations: Sequence[Sequence[Mapping[str, Any]]], parameters: Parameters
     ) -> list[tuple[int, ...]]:
         """The prompts that replies to `conversations` would have, less those that are too long or that the template
         refuses: [] if it refuses all. Off the event loop, and for one caller at a time: nobody waits for them."""
-
         tools = [tool.body() for tool in parameters.tools.offered]
 
         def encode() -> list[tuple[int, ...]]:
@@ -174,13 +172,12 @@ class Service:
 
         prompts = await asyncio.get_running_loop().run_in_executor(self._ahead, encode)
         return [prompt for prompt in prompts if len(prompt) < self.context_length]
-=======
+
     async def grammar(self, lark: Callable[[], str], param: str) -> Grammar:
         """`Grammars.compile` of what `lark` returns, both off the event loop. Raises RequestError, naming `param`."""
         return await asyncio.get_running_loop().run_in_executor(
             self._new_grammars, lambda: self.grammars.compile(lark(), param)
         )
->>>>>>> tools
 
     async def prediction(self, text: str) -> tuple[int, ...]:
         """Token ids of a predicted output, as much of its beginning as could ever be generated."""
