@@ -25,13 +25,15 @@ from .sequence import Sequence
 class Outcome(NamedTuple):
     """What a step means for one row of the plan.
 
-    path: accepted nodes, root first. tokens: the new ones they led to, none when the row only prefilled.
+    path: accepted nodes, root first. tokens: the new ones they led to, none when the row only prefilled. error: why the
+    reply cannot go on behind them.
     """
 
     path: tuple[int, ...]
     tokens: tuple[int, ...] = ()
     finish: Finish | None = None
     logprobs: tuple[TokenLogprob, ...] | None = None
+    error: str | None = None
 
 
 class Acceptor:
@@ -67,14 +69,11 @@ class Acceptor:
             stop = start + len(tree) - first
             choose = Chooser(seq, out.logits[start:stop], drawn[start:stop], first, self._ops)
             path, tokens = walk(tree, row.known, choose, partial(self._is_last, seq))
-            outcomes.append(
-                Outcome(
-                    path,
-                    tokens,
-                    seq.ending(tokens[-1], len(tokens), self._context_length),
-                    tuple(choose.logprobs) if seq.request.sampling.logprobs is not None else None,
-                )
-            )
+            ends: Finish | None = "error"
+            if choose.error is None:
+                ends = seq.ending(tokens[-1], len(tokens), self._context_length)
+            logprobs = tuple(choose.logprobs) if seq.request.sampling.logprobs is not None else None
+            outcomes.append(Outcome(path, tokens, ends, logprobs, choose.error))
         return outcomes
 
     def verdicts(self, plan: Plan, outcomes: Seq[Outcome], out: StepOutput, reads: Seq[bool]) -> list[Verdict]:

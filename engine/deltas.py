@@ -34,6 +34,7 @@ def deltas(plan: Plan, drafts: Seq[Draft], outcomes: Seq[Outcome], step_ms: floa
                     cached_tokens=row.seq.cached_tokens or 0,
                     queued_ms=row.seq.queued_ms,
                     step_ms=step_ms,
+                    error=outcome.error,
                 )
             )
     return told

@@ -10,10 +10,10 @@ from paceline.spec.drafters import Drafters
 from paceline.spec.guard import Guard
 from paceline.spec.merge import Guesses
 from paceline.spec.planner import Draft, Planner
-from paceline.spec.proposer import Ask
 from paceline.spec.tree import TokenTree
 
 from .acceptor import Acceptor, Outcome
+from .ask import ask_of
 from .deltas import deltas, warm_delta
 from .errors import RequestError
 from .page_table import Move, PageTable
@@ -192,7 +192,7 @@ class Engine:
         """A chain of known tokens for every row; for those of `guessing` a tree of guesses below the last of them."""
         trees: dict[int, Draft] = {}
         if guessing:
-            asks = [_ask(plan.rows[i]) for i in guessing]
+            asks = [ask_of(plan.rows[i]) for i in guessing]
             modes = [plan.rows[i].seq.request.speculation.mode for i in guessing]
             rows = plan.work.rows
 
@@ -256,19 +256,3 @@ class Engine:
     def check(self) -> None:
         """Raise AssertionError when the cache's books do not balance."""
         self.pages.check(self.scheduler)
-
-
-def _ask(row: Row) -> Ask:
-    seq, request = row.seq, row.seq.request
-    return Ask(
-        seq_id=request.id,
-        tokens=seq.tokens,
-        prompt_length=len(request.prompt),
-        max_guesses=row.guesses,
-        blocks=seq.blocks,
-        seed=request.sampling.seed,
-        temperature=request.sampling.temperature,
-        prediction=request.speculation.prediction,
-        reuse_key=request.speculation.reuse_key,
-        background=request.priority == "background",
-    )

@@ -22,5 +22,9 @@ class RequestError(PacelineError):
         self.code = code
 
 
+class GrammarError(PacelineError):
+    """A reply whose grammar cannot be followed any further; it costs that reply, and no other."""
+
+
 class OverloadedError(PacelineError):
     """The queue is full; the client should try again later."""

@@ -91,7 +91,7 @@ class SamplingParams:
     @property
     def draws_alone(self) -> bool:
         """True when the next token follows from the logits of its node, and nothing else is asked about them."""
-        return self.logprobs is None and not self.rewrites_logits
+        return self.logprobs is None and self.grammar is None and not self.rewrites_logits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Logits of a node to its next token: penalties, bias, noise, logprobs, each with the tokens of the node's own path."""
+"""Logits of a node to its next token: penalties, bias, grammar, noise, logprobs, each with the node's own path."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from paceline.kernels.backend import Ops
 from paceline.kernels.sample import Draw, Logits
 
+from .errors import GrammarError
 from .request import SamplingParams, TokenLogprob
 from .sequence import Sequence
 
@@ -39,12 +40,20 @@ def process_logits(logits: Floats, params: SamplingParams, prompt: Seq[int], out
     return logits
 
 
+def mask_logits(logits: Floats, mask: NDArray[np.uint32]) -> Floats:
+    """Logits [V] of the tokens whose bit is set in mask [ceil(V / 32)], minus infinity elsewhere; a new array."""
+    allowed = np.unpackbits(mask.astype("<u4", copy=False).view(np.uint8), count=logits.size, bitorder="little")
+    return np.where(allowed.view(np.bool_), logits, np.float32(-np.inf))
+
+
 def token_logprob(logits: Floats, token: int, alternatives: int) -> TokenLogprob:
-    """Log-softmax of processed logits [V], in float64, at `token` and at the `alternatives` likeliest tokens."""
+    """Log-softmax of processed logits [V], in float64, at `token` and at the `alternatives` likeliest tokens: fewer
+    where no more may come."""
     shifted = logits.astype(np.float64)
     shifted -= shifted.max()
     logprobs = shifted - np.log(np.exp(shifted).sum())
-    top = tuple((int(v), float(logprobs[v])) for v in _likeliest(logprobs, min(alternatives, logprobs.size)))
+    possible = int(np.isfinite(logprobs).sum())
+    top = tuple((int(v), float(logprobs[v])) for v in _likeliest(logprobs, min(alternatives, possible)))
     return TokenLogprob(token, float(logprobs[token]), top)
 
 
@@ -77,20 +86,27 @@ class Chooser:
         self._first = first
         self._ops = ops
         self.logprobs: list[TokenLogprob] = []
+        self.error: str | None = None  # why no token could be chosen
 
-    def __call__(self, node: int, path: tuple[int, ...]) -> int:
-        """path: tokens chosen in this step on the way to `node`."""
+    def __call__(self, node: int, path: tuple[int, ...]) -> int | None:
+        """path: tokens chosen in this step on the way to `node`. None, and `error`, where the grammar breaks."""
         row = node - self._first
         if (drawn := self._drawn[row]) is not None:
             return drawn
         params = self._params
         logits = self._logits[row : row + 1]
+        if not params.draws_alone:
+            logits = self._ops.host(logits)
         if params.rewrites_logits:
             prompt = self._seq.request.prompt
             output = [*self._seq.tokens[len(prompt) :], *path]
-            logits = process_logits(self._ops.host(logits)[0], params, prompt, output)[None]
-        elif params.logprobs is not None:
-            logits = self._ops.host(logits)
+            logits = process_logits(logits[0], params, prompt, output)[None]
+        try:
+            if (matcher := self._seq.matcher(path)) is not None:
+                logits = mask_logits(logits[0], matcher.mask())[None]
+        except GrammarError as error:
+            self.error = str(error)
+            return None
         token = self._ops.sample(logits, [draw_of(params, len(self._seq.tokens) + len(path))])[0]
         if params.logprobs is not None:
             self.logprobs.append(token_logprob(logits[0], token, params.logprobs))

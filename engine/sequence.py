@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from paceline.kernels.paging import BLOCK_SIZE
 
+from .grammar import Matcher
 from .request import Finish, Request
 
 
@@ -30,6 +31,8 @@ class Sequence:
     cached_tokens: int | None = None  # prompt tokens found in the prefix cache at first admission
     submitted: float = field(default_factory=time.monotonic)
     queued_ms: float = 0.0  # from submission to first admission
+    _matcher: Matcher | None = field(init=False)  # of its grammar, behind the first `_matched` tokens
+    _matched: int = field(init=False)
 
     def __post_init__(self) -> None:
         prompt = self.request.prompt
@@ -37,6 +40,9 @@ class Sequence:
         full = len(prompt) // BLOCK_SIZE * BLOCK_SIZE
         self.prompt_length = full if self.request.prefill_only else len(prompt)
         self.tokens = list(prompt[: self.prompt_length])
+        grammar = self.request.sampling.grammar
+        self._matcher = grammar.matcher() if grammar is not None else None
+        self._matched = len(self.tokens)
 
     @property
     def id(self) -> str:
@@ -63,6 +69,19 @@ class Sequence:
     @property
     def output_count(self) -> int:
         return len(self.tokens) - self.prompt_length
+
+    def matcher(self, path: tuple[int, ...] = ()) -> Matcher | None:
+        """The matcher of its grammar, if it has one, behind its tokens and those of `path`.
+
+        Of a path, longer ones may be asked for after it, or what it began with once its tokens are the sequence's own:
+        a walk keeps whatever it chooses, so a matcher never goes back.
+        """
+        if self._matcher is not None:
+            known = len(self.tokens)
+            new = [*self.tokens[self._matched :], *path[max(self._matched - known, 0) :]]
+            self._matcher.advance(new)
+            self._matched += len(new)
+        return self._matcher
 
     def ending(self, token: int, count: int, context_length: int) -> Finish | None:
         """Why the reply ends if `token` becomes the count-th new one (from 1), or None when it goes on."""

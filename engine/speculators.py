@@ -21,6 +21,7 @@ from paceline.spec.drafters import AUTO, NONE
 from paceline.spec.eagle import ARCHITECTURE as EAGLE
 from paceline.spec.eagle import FORM, EagleModel, EagleWeights
 from paceline.spec.eagle_drafter import EagleDrafter
+from paceline.spec.forced import Forced
 from paceline.spec.heads import FORM as HEADS_FORM
 from paceline.spec.heads import HYDRA, MEDUSA, FinalNorm, Heads, HeadsWeights
 from paceline.spec.hydra import HydraDrafter, HydraModel
@@ -44,7 +45,7 @@ from .recurrent_file import read_recurrent
 
 _log = logging.getLogger(__name__)
 
-FREE: Mapping[str, Callable[[], Proposer]] = {Suffix.name: Suffix}
+FREE: Mapping[str, Callable[[], Proposer]] = {Suffix.name: Suffix, Forced.name: Forced}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,11 +63,6 @@ def read_prediction(fields: Fields) -> str:
 
 def _refuse_unsupported(fields: Fields) -> None:
     """What would change the reply and cannot be honoured yet is refused, never quietly dropped."""
-    response_format = fields.child("response_format")
-    if response_format is not None:
-        kind = response_format.choice("type", ("text", "json_object", "json_schema"))
-        if kind != "text":
-            raise not_supported("response_format", f"response_format {kind or 'without a type'}")
     if fields.array("functions"):
         raise not_supported("functions", "The older way to call functions; send tools instead: it")
     if any(modality != "text" for modality in fields.array("modalities") or []):

@@ -13,7 +13,7 @@ from paceline.engine.request import MAX_TOP_LOGPROBS, PRIORITY_ORDER, Priority, 
 from paceline.spec.tree import MAX_NODES
 
 from .fields import Fields
-from .reply_format import FREE_TEXT, ReplyFormat
+from .reply_format import FREE_TEXT, ReplyFormat, read_format, read_structured_outputs
 from .thinking import MODELS_OWN, Thinking, read_thinking
 from .tool_use import NO_TOOLS, ToolUse, read_tools
 from .voice import NO_VOICE, Voice
@@ -104,6 +104,12 @@ def read_parameters(fields: Fields, limits: Limits, base: Parameters) -> Paramet
         sampling["logprobs"] = _read_logprobs(fields)
     if (priority := fields.choice("priority", PRIORITY_ORDER)) is not None:
         changes["priority"] = priority
+    if (structured := fields.child("structured_outputs")) is not None:
+        changes["format"] = read_structured_outputs(structured)
+    if (form := fields.child("response_format")) is not None:
+        if structured is not None:
+            fields.refuse("structured_outputs", "and response_format exclude each other; leave one out.")
+        changes["format"] = read_format(form)
     if (asked := fields.child("speculation")) is not None:
         changes["speculation"] = _read_speculation(asked, limits, base.speculation)
         if (telemetry := asked.boolean("telemetry")) is not None:

@@ -14,6 +14,7 @@ from paceline.engine.build import build_engine
 from paceline.engine.config import EngineConfig
 from paceline.engine.engine import Engine
 from paceline.engine.errors import RequestError
+from paceline.engine.grammar import Grammar
 from paceline.engine.loop import EngineLoop
 from paceline.engine.model.checkpoint import open_checkpoint
 from paceline.spec.tree import MAX_NODES
@@ -21,9 +22,11 @@ from paceline.spec.tree import MAX_NODES
 from .api_errors import ApiError
 from .chat_template import ChatTemplate
 from .fields import JsonObject
+from .grammars import Grammars
 from .metrics import Metrics
 from .parameters import Limits, Parameters
 from .prepared import Prepared
+from .reply_grammar import lark_of_reply
 from .reply_reader import readers
 from .stage_bars import progress_bars
 from .stream import Streams
@@ -66,10 +69,12 @@ class Service:
         self.stop_ids = frozenset(tokenizer.eos_ids)
         self.streams = Streams(engine)
         self.metrics = Metrics(self.loop.stats)
+        self.grammars = Grammars(tokenizer, engine.vocab_size)
         self.fingerprint = f"paceline-{model_id}"
         self._started = False
         self._long_prompts = ThreadPoolExecutor(1, "paceline-long-prompt")
         self._ahead = ThreadPoolExecutor(1, "paceline-ahead")
+        self._new_grammars = ThreadPoolExecutor(1, "paceline-new-grammar")  # a slow one delays other new ones alone
 
     @classmethod
     def build(cls, path: Path, cache: Path, config: EngineConfig, model_id: str) -> Service:
@@ -107,7 +112,7 @@ class Service:
 
     def stop(self) -> None:
         self._started = False
-        for executor in (self._long_prompts, self._ahead):
+        for executor in (self._long_prompts, self._new_grammars, self._ahead):
             executor.shutdown(wait=False, cancel_futures=True)
         self.loop.stop()
 
@@ -135,15 +140,18 @@ class Service:
         return (await self.prepare(messages, Parameters())).prompt
 
     async def prepare(self, messages: Sequence[Mapping[str, Any]], parameters: Parameters) -> Prepared:
-        """What a reply with these parameters to this conversation needs. Raises as `prompt` does."""
+        """What a reply with these parameters to this conversation needs. Raises as `prompt` does, and RequestError
+        (code `invalid_grammar`) for a format or a tool's schema that cannot be followed."""
         tools = [tool.body() for tool in parameters.tools.offered]
         chars = sum(map(len, strings([messages, tools])))
         ids, opened = await self._tokens(chars, self._encode, (messages, tools, parameters.thinking))
         if len(ids) >= self.context_length:
             raise self._too_long(f"{len(ids)} tokens", tools)
         template = self.template
+        wanted = lark_of_reply(template, parameters, opened=opened)
         return Prepared(
             tuple(ids),
+            grammar=None if wanted is None else await self.grammar(*wanted),
             reader=readers(template.tags, template.tool_format, parameters.tools, prompt=ids, opened=opened),
             shown=template.shown.characters,
         )
@@ -153,7 +161,6 @@ class Service:
     ) -> list[tuple[int, ...]]:
         """The prompts that replies to `conversations` would have, less those that are too long or that the template
         refuses: [] if it refuses all. Off the event loop, and for one caller at a time: nobody waits for them."""
-
         tools = [tool.body() for tool in parameters.tools.offered]
 
         def encode() -> list[tuple[int, ...]]:
@@ -165,6 +172,12 @@ class Service:
 
         prompts = await asyncio.get_running_loop().run_in_executor(self._ahead, encode)
         return [prompt for prompt in prompts if len(prompt) < self.context_length]
+
+    async def grammar(self, lark: Callable[[], str], param: str) -> Grammar:
+        """`Grammars.compile` of what `lark` returns, both off the event loop. Raises RequestError, naming `param`."""
+        return await asyncio.get_running_loop().run_in_executor(
+            self._new_grammars, lambda: self.grammars.compile(lark(), param)
+        )
 
     async def prediction(self, text: str) -> tuple[int, ...]:
         """Token ids of a predicted output, as much of its beginning as could ever be generated."""

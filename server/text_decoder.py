@@ -148,6 +148,10 @@ class Shown:
             return name
         return self._characters.setdefault(id_, chr(_FIRST_SHOWN + len(self._characters)))
 
+    def token(self, spelling: str) -> int | None:
+        """The special token that reads as `spelling`, None for plain text."""
+        return next((id_ for id_, character in self._characters.items() if character == spelling), None)
+
     @property
     def characters(self) -> Mapping[int, str]:
         """For `TextDecoder`: token id to character, for the names asked for so far."""

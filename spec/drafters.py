@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from .merge import NO_GUESSES, Guesses, merge
 from .proposer import Ask, Proposal, Proposer, Verdict
+from .prune import prune
 
 _log = logging.getLogger(__name__)
 
@@ -57,7 +58,8 @@ class Drafters:
 
     def propose(self, asks: Sequence[Ask], modes: Sequence[str], pays: Pays) -> list[Guesses]:
         """What the asks' drafters guess, in their order. Each drafter is called once at most, with all of its asks: the
-        free ones first, then, knowing what these found, those that cost time, the cheapest first, if it pays.
+        free ones first, then, knowing what these found, those that cost time, the cheapest first, if it pays. Guesses
+        that an ask's constraint does not allow are left out.
         """
         wanted = [self._by_mode[mode] for mode in modes]
         proposals: list[list[Proposal]] = [[] for _ in asks]
@@ -80,7 +82,7 @@ class Drafters:
                 for i, proposal in zip(mine, proposer.propose([asks[i] for i in mine]), strict=True):
                     proposals[i].append(proposal)
             if cost_ms > 0 or place + 1 == len(waiting) or waiting[place + 1][0] > 0:
-                guesses = [merge(found) for found in proposals]
+                guesses = [prune(merge(found), ask.constraint) for found, ask in zip(proposals, asks, strict=True)]
         return guesses
 
     def observe(self, verdicts: Sequence[Verdict]) -> None:

@@ -9,6 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 
+class Constraint(Protocol):
+    """What the coming tokens must keep to."""
+
+    def fits(self, tokens: Sequence[int]) -> int:
+        """How many of `tokens`, from the first on, may come next, one after the other."""
+
+    def forced(self) -> Sequence[int]:
+        """Tokens that must come next, one after the other; empty where there is a choice."""
+
+
 class Ask(NamedTuple):
     """Guesses are wanted for one sequence.
 
@@ -17,7 +27,7 @@ class Ask(NamedTuple):
     blocks: its block table, which covers slots for the guesses it may have; read only, valid during the call. seed,
     temperature: how the next tokens are chosen. prediction: output the client expects, as far as it said so. reuse_key:
     replies made under the same key may be drafted from, "" for none; two keys never share anything. background: it
-    speculates with what the others leave.
+    speculates with what the others leave. constraint: what its tokens must keep to; valid during the call.
     """
 
     seq_id: str
@@ -30,6 +40,7 @@ class Ask(NamedTuple):
     prediction: Sequence[int] = ()
     reuse_key: str = ""
     background: bool = False
+    constraint: Constraint | None = None
 
 
 class Proposal(NamedTuple):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..tool_use import Tool
+from . import lark
 from .call_json import read_call
 from .telling import Chars, Telling, space
 from .tool_format import ToolFormat
@@ -12,9 +14,17 @@ class Llama(ToolFormat):
 
     mark = "<|python_tag|>"
     bare = True
+    several = False
 
     def read(self, tell: Telling, *, any_name: bool) -> Chars[None]:
         char = yield from space()
         if char == ";" and tell.whole:
             char = yield from space()
         yield from read_call(tell, char, any_name=any_name)
+
+    def rules(self, tool: Tool, rule: str) -> list[str]:
+        head = lark.text(f'{{"name": "{tool.name}", "parameters": ')
+        return [f'{rule}: {head} {rule}_arguments "}}"', f"{rule}_arguments: {lark.arguments(tool)}"]
+
+    def block(self, *, parallel: bool) -> str:
+        return 'call ("; " call)*' if parallel else "call"

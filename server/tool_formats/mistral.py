@@ -8,6 +8,8 @@ from hashlib import sha256
 
 from ..fields import JsonObject
 from ..text_decoder import Shown
+from ..tool_use import Tool
+from . import lark
 from .call_json import read_calls, read_object
 from .telling import Chars, NotACallError, Telling, literal, space
 from .tool_format import ToolFormat
@@ -19,11 +21,13 @@ class Mistral(ToolFormat):
     """`[TOOL_CALLS] [{"name": …, "arguments": {…}}, …]`, or newer `[TOOL_CALLS]name[ARGS]{…}`, repeated."""
 
     mark = "[TOOL_CALLS]"
+    between = '""'
 
     def __init__(self, shown: Shown) -> None:
         super().__init__(shown)
         self._id_mark = shown.spelling("[CALL_ID]")
         self._arguments_mark = shown.spelling("[ARGS]")
+        self.several = self._newer = shown.token(self._arguments_mark) is not None
 
     def read(self, tell: Telling, *, any_name: bool) -> Chars[None]:
         char = yield from space()
@@ -48,6 +52,20 @@ class Mistral(ToolFormat):
         tell.begin(name)
         yield from read_object(char, tell.arguments)
         tell.end()
+
+    def rules(self, tool: Tool, rule: str) -> list[str]:
+        arguments = f"{rule}_arguments: {lark.arguments(tool)}"
+        if self._newer:
+            mark = lark.mark(self._arguments_mark, self.shown)
+            return [f"{rule}: {lark.text(tool.name)} {mark} {rule}_arguments", arguments]
+        head = lark.text(f'{{"name": "{tool.name}", "arguments": ')
+        return [f'{rule}: {head} {rule}_arguments "}}"', arguments]
+
+    def block(self, *, parallel: bool) -> str:
+        if self._newer:
+            return "call"
+        more = ' (", " call)*' if parallel else ""
+        return f'" "? "[" call{more} "]"'
 
     def call_id(self, digest: str) -> str:
         """Templates of Mistral refuse ids of any other shape."""

@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ..fields import JsonObject
+from ..reply_format import json_lark
 from ..stop_strings import StopStrings
 from ..text_decoder import Shown
+from ..tool_use import Tool
+from . import lark
 from .telling import Chars, NotACallError, Telling, literal, space
 from .tool_format import ToolFormat
 
@@ -48,6 +52,28 @@ class QwenCoder(ToolFormat):
         tell.end()
         yield from literal(self._end, (yield from space()))
 
+    def rules(self, tool: Tool, rule: str) -> list[str]:
+        """Arguments in the order of the schema; those it does not require may be left out."""
+        schema = tool.schema or {}
+        required = schema.get("required")
+        rules, places = [], []
+        for place, (key, wanted) in enumerate(_properties(tool).items()):
+            head = lark.text(f"<parameter={key}>\n")
+            if wanted.get("type") == "string":
+                rules.append(lark.up_to(f"{rule}_{place}_value", "\n</parameter>", self.shown))
+                rules.append(f'{rule}_{place}: {head} {rule}_{place}_value "\\n"')
+            else:
+                shared = {name: schema[name] for name in ("$defs", "definitions") if name in schema}
+                value = json_lark({**shared, **wanted}, strict=tool.strict)
+                rules.append(f"{rule}_{place}_value: {value}")
+                rules.append(f'{rule}_{place}: {head} {rule}_{place}_value "\\n</parameter>\\n"')
+            places.append(f"{rule}_{place}" + ("" if isinstance(required, list) and key in required else "?"))
+        head = lark.text(f"<function={tool.name}>\n")
+        return [f'{rule}: {head} {" ".join(places)} "</function>"', *rules]
+
+    def block(self, *, parallel: bool) -> str:
+        return f'"\\n" call "\\n" {lark.mark(self._end, self.shown)}'
+
 
 def _name() -> Chars[str]:
     """What stands before the end of a tag."""
@@ -75,10 +101,15 @@ def _value() -> Chars[str]:
 def _types(tell: Telling, name: str) -> dict[str, Any]:
     """The type of each argument, as far as the tool's schema tells."""
     tool = tell.tools.get(name)
-    properties = (tool.schema or {}).get("properties") if tool is not None else None
+    return {} if tool is None else {key: value.get("type") for key, value in _properties(tool).items()}
+
+
+def _properties(tool: Tool) -> dict[str, JsonObject]:
+    """The schema of each argument; clients may send anything for one."""
+    properties = (tool.schema or {}).get("properties")
     if not isinstance(properties, dict):
         return {}
-    return {key: value.get("type") for key, value in properties.items() if isinstance(value, dict)}
+    return {key: value for key, value in properties.items() if isinstance(value, dict)}
 
 
 def _is_json(text: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ..fields import JsonObject
 from ..text_decoder import Shown
+from ..tool_use import Tool
 from .telling import Chars, Telling
 
 
@@ -17,7 +18,11 @@ class ToolFormat(ABC):
     bare = False  # a call may also begin a reply without the mark
     rendered = True  # the model's chat template renders tools
 
+    between = '"\\n"'  # in grammars: what stands between two blocks
+    several = True  # blocks may follow each other
+
     def __init__(self, shown: Shown) -> None:
+        self.shown = shown
         self.marker = shown.spelling(self.mark)  # as readers see it
 
     @abstractmethod
@@ -28,6 +33,14 @@ class ToolFormat(ABC):
         any_name: whether calls may be of tools that were not offered. Raises NotACallError; a call that was begun by
         then stays begun.
         """
+
+    @abstractmethod
+    def rules(self, tool: Tool, rule: str) -> list[str]:
+        """For grammars: the rules of a call of `tool`, the first one named `rule`."""
+
+    def block(self, *, parallel: bool) -> str:
+        """For grammars: the right side of a rule for what stands behind a mark, made of the rule `call`."""
+        return "call"
 
     def call_id(self, digest: str) -> str:
         """The id of a call, made of a random-looking hexadecimal string."""

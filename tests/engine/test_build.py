@@ -66,7 +66,7 @@ def test_memory_that_does_not_do_is_said_in_one_sentence(
 
 def test_a_default_engine_serves(checkpoint: RandomCheckpoint) -> None:
     engine = build(checkpoint, measured=True)
-    assert engine.speculators == ("auto", "suffix", "none")
+    assert engine.speculators == ("auto", "suffix", "grammar", "none")
     assert (engine.context_length, engine.vocab_size) == (CONTEXT, 31)
     assert run(engine, [make_request("r", [1, 2, 3], max_tokens=5)]).finish("r") == "length"
 

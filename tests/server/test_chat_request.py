@@ -73,6 +73,8 @@ def test_the_newer_name_of_the_token_limit_wins() -> None:
         ({"parallel_tool_calls": 3}, "parallel_tool_calls"),
         ({"response_format": "json"}, "response_format"),
         ({"response_format": {"type": "xml"}}, "response_format.type"),
+        ({"response_format": {}}, "response_format.type"),
+        ({"response_format": {"type": "json_schema", "json_schema": {}}}, "response_format.json_schema.schema"),
     ],
 )
 def test_bad_bodies_name_the_field(body: dict[str, Any], param: str) -> None:
@@ -86,9 +88,6 @@ def test_bad_bodies_name_the_field(body: dict[str, Any], param: str) -> None:
 @pytest.mark.parametrize(
     ("body", "param"),
     [
-        ({"response_format": {"type": "json_object"}}, "response_format"),
-        ({"response_format": {"type": "json_schema", "json_schema": {}}}, "response_format"),
-        ({"response_format": {}}, "response_format"),
         ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
         ({"functions": [{"name": "f"}]}, "functions"),
         ({"modalities": ["text", "audio"]}, "modalities"),
@@ -99,6 +98,10 @@ def test_what_cannot_be_honoured_is_refused_not_dropped(body: dict[str, Any], pa
     with pytest.raises(ApiError) as caught:
         parse(**body)
     assert (caught.value.status, caught.value.code, caught.value.param) == (400, "unsupported", param)
+
+
+def test_a_format_is_one_of_the_parameters() -> None:
+    assert parse(response_format={"type": "json_object"}).parameters.format.kind == "json_object"
 
 
 def test_harmless_forms_of_what_is_unsupported_pass() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -10,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from realtime_client import chatting, events_until, say, user
+from realtime_client import address, chatting, events_until, say, user
 from service import ENDLESS, LiveServer, is_idle, running_service, wait_until
 from templates import TEMPLATES
 from vocabularies import byte_level_tokenizer
+from websockets.sync.client import connect
 
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.server.chat_template import ChatTemplate
@@ -105,7 +107,7 @@ def stable(template: ChatTemplate, wanted: Warm) -> tuple[list[int], int]:
 )
 def test_what_is_stable_stays_however_the_text_goes_on(name: str, text: str) -> None:
     template = ChatTemplate(TEMPLATES[name], "<|endoftext|>", "<|im_end|>", byte_level_tokenizer())
-    for end in range(len(text)):
+    for end in range(0, len(text), 2):
         now, same = stable(template, warm(pending=text[:end]))
         later = template.encode(said(text))
         assert later[:same] == now[:same]
@@ -226,8 +228,7 @@ def test_text_is_ready_before_it_is_committed(live: LiveServer) -> None:
         say(connection, "input_text.commit")
         say(connection, "response.create", response={"max_output_tokens": 2})
         usage = events_until(connection, "response.done")[-1]["response"]["usage"]
-        recomputed = usage["input_tokens"] - usage["input_token_details"]["cached_tokens"]
-        assert recomputed <= BLOCK_SIZE + ready["tokens"] - ready["stable_tokens"]
+        assert recomputed(usage) <= BLOCK_SIZE + ready["tokens"] - ready["stable_tokens"]
 
 
 def test_a_session_that_ends_keeps_nothing(live: LiveServer, service: Service) -> None:
@@ -239,18 +240,47 @@ def test_a_session_that_ends_keeps_nothing(live: LiveServer, service: Service) -
     wait_until(lambda: service.loop.stats().blocks_pinned == 0)
 
 
-def test_a_restart_with_a_nearly_equal_text_finds_its_beginning(live: LiveServer) -> None:
-    """As when a transcript is corrected at its end after the reply has begun."""
+def common(first: Sequence[int], second: Sequence[int]) -> int:
+    """How many tokens they begin with alike."""
+    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False))
+    return sum(1 for _ in same)
+
+
+def recomputed(usage: JsonObject) -> int:
+    found: int = usage["input_token_details"]["cached_tokens"]
+    return int(usage["input_tokens"]) - found
+
+
+def test_a_reply_cut_to_what_was_heard_is_not_computed_again(live: LiveServer) -> None:
     with chatting(live) as connection:
-        say(connection, "conversation.item.create", item={**user(TEXT), "id": "first"})
+        say(connection, "response.create", response={"max_output_tokens": 60, **ENDLESS})
+        item = events_until(connection, "response.done")[-1]["response"]["output"][0]
+        say(connection, "conversation.item.truncate", item_id=item["id"], content_index=0, x_text_end=25)
+        assert events_until(connection, "conversation.item.truncated")[-1]["x_text_end"] == 25
+        say(connection, "input_text.append", text="Wait, ")
+        ready = events_until(connection, "x_input_text.prefilled")[-1]
+        say(connection, "input_text.append", text="stop.")
+        say(connection, "input_text.commit")
+        say(connection, "response.create", response={"max_output_tokens": 2})
+        usage = events_until(connection, "response.done")[-1]["response"]["usage"]
+        assert recomputed(usage) <= BLOCK_SIZE + usage["input_tokens"] - ready["stable_tokens"]
+        assert usage["input_tokens"] - ready["stable_tokens"] < BLOCK_SIZE + len("Wait, stop.")
+
+
+def test_a_restart_with_a_nearly_equal_text_computes_what_is_new(live: LiveServer, service: Service) -> None:
+    """As when a transcript is corrected at its end after the reply has begun."""
+    first, second = TEXT, TEXT[:-1] + "!"
+    with connect(address(live), proxy=None) as connection:
+        say(connection, "conversation.item.create", item={**user(first), "id": "first"})
         say(connection, "response.create", response=ENDLESS)
         events_until(connection, "response.output_text.delta")
         say(connection, "response.cancel")
         done = events_until(connection, "response.done")[-1]["response"]
         for item_id in (done["output"][0]["id"], "first"):
             say(connection, "conversation.item.delete", item_id=item_id)
-        say(connection, "conversation.item.create", item=user(TEXT[:-1] + "!"))
+        say(connection, "conversation.item.create", item=user(second))
         say(connection, "response.create", response={"max_output_tokens": 2})
         usage = events_until(connection, "response.done")[-1]["response"]["usage"]
-        # The mark, the end of the turn and the opening of the reply are new, and the block they stand in.
-        assert usage["input_tokens"] - usage["input_token_details"]["cached_tokens"] <= 2 * BLOCK_SIZE
+    before, after = (service.template.encode(said(text, [])) for text in (first, second))
+    assert len(after) == usage["input_tokens"]
+    assert recomputed(usage) <= BLOCK_SIZE + len(after) - common(before, after)
