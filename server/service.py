@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -73,6 +74,7 @@ class Service:
         self.fingerprint = f"paceline-{model_id}"
         self._started = False
         self._long_prompts = ThreadPoolExecutor(1, "paceline-long-prompt")
+        self._ahead = ThreadPoolExecutor(1, "paceline-ahead")
         self._new_grammars = ThreadPoolExecutor(1, "paceline-new-grammar")  # a slow one delays other new ones alone
 
     @classmethod
@@ -111,8 +113,8 @@ class Service:
 
     def stop(self) -> None:
         self._started = False
-        for pool in (self._long_prompts, self._new_grammars):
-            pool.shutdown(wait=False, cancel_futures=True)
+        for executor in (self._long_prompts, self._new_grammars, self._ahead):
+            executor.shutdown(wait=False, cancel_futures=True)
         self.loop.stop()
 
     @property
@@ -154,6 +156,23 @@ class Service:
             reader=readers(template.tags, template.tool_format, parameters.tools, prompt=ids, opened=opened),
             shown=template.shown.characters,
         )
+
+    async def prompts_ahead(
+        self, conversations: Sequence[Sequence[Mapping[str, Any]]], parameters: Parameters
+    ) -> list[tuple[int, ...]]:
+        """The prompts that replies to `conversations` would have, less those that are too long or that the template
+        refuses: [] if it refuses all. Off the event loop, and for one caller at a time: nobody waits for them."""
+        tools = [tool.body() for tool in parameters.tools.offered]
+
+        def encode() -> list[tuple[int, ...]]:
+            prompts = []
+            for messages in conversations:
+                with contextlib.suppress(RequestError):
+                    prompts.append(tuple(self._encode((messages, tools, parameters.thinking))[0]))
+            return prompts
+
+        prompts = await asyncio.get_running_loop().run_in_executor(self._ahead, encode)
+        return [prompt for prompt in prompts if len(prompt) < self.context_length]
 
     async def grammar(self, lark: Callable[[], str], param: str) -> Grammar:
         """`Grammars.compile` of what `lark` returns, both off the event loop. Raises RequestError, naming `param`."""
