@@ -16,6 +16,8 @@ from paceline.engine.errors import ModelError, RequestError
 from paceline.engine.model.checkpoint import open_checkpoint
 from paceline.engine.model.sources import default_cache
 from paceline.server.chat_template import ChatTemplate
+from paceline.server.fields import JsonObject
+from paceline.server.thinking import Thinking
 from paceline.server.tokenizer import Tokenizer
 
 Messages = Sequence[Mapping[str, Any]]
@@ -31,7 +33,19 @@ def _chatml_tokenizer() -> Tokenizer:
 TOKENIZER = _chatml_tokenizer()
 BOS, EOS = "<|endoftext|>", "<|im_end|>"
 NAMES = tuple(TOKENIZER.special_tokens)
-CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": {"city": "Žďár", "n": 1.5}}}
+CALL = {"id": "abcdefgh1", "type": "function", "function": {"name": "weather", "arguments": {"city": "Žďár", "n": 1.5}}}
+
+TOOLS: list[JsonObject] = [
+    {
+        "type": "function",
+        "function": {
+            "name": "weather",
+            "description": "What it's like",
+            "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+        },
+    },
+    {"type": "function", "function": {"name": "time"}},
+]
 
 CONVERSATIONS: dict[str, Messages] = {
     "one": [{"role": "user", "content": "Hi"}],
@@ -51,7 +65,7 @@ CONVERSATIONS: dict[str, Messages] = {
     "tools": [
         {"role": "user", "content": "Weather?"},
         {"role": "assistant", "content": None, "tool_calls": [CALL]},
-        {"role": "tool", "tool_call_id": "c1", "content": "sunny, 21°"},
+        {"role": "tool", "tool_call_id": "abcdefgh1", "content": "sunny, 21°"},
     ],
 }
 
@@ -72,7 +86,9 @@ def _reference(tokenizer: Tokenizer, bos: str, eos: str, source: str) -> Any:
 def test_conversations_are_encoded_as_by_transformers(name: str) -> None:
     reference, ours = _reference(TOKENIZER, BOS, EOS, TEMPLATES[name]), template(TEMPLATES[name])
     compared = 0
-    for messages in CONVERSATIONS.values():
+    for conversation, messages in CONVERSATIONS.items():
+        if conversation == "tools" and not ours.tool_format.rendered:
+            continue  # then calls and results are text before the template sees them
         try:
             expected = reference.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
         except Exception:
@@ -83,6 +99,63 @@ def test_conversations_are_encoded_as_by_transformers(name: str) -> None:
         compared += 1
         assert ours.encode(messages) == expected
     assert compared >= 3
+
+
+@pytest.mark.parametrize("name", ["llama3", "qwen3", "mistral_tools", "qwen3_coder"])
+def test_tools_are_rendered_as_by_transformers(name: str) -> None:
+    reference, ours = _reference(TOKENIZER, BOS, EOS, TEMPLATES[name]), template(TEMPLATES[name])
+    plain = ours.encode(CONVERSATIONS["one"])
+    for messages in (CONVERSATIONS["one"], CONVERSATIONS["turns"]):
+        expected = reference.apply_chat_template(messages, tools=TOOLS, add_generation_prompt=True, return_dict=False)
+        assert ours.encode(messages, TOOLS) == expected != plain
+
+
+def test_tools_are_described_where_the_template_knows_none() -> None:
+    text = whole_text(TOKENIZER, template(TEMPLATES["smollm2"]).encode(CONVERSATIONS["tools"], TOOLS))
+    assert text.startswith("<|im_start|>system\n# Tools")
+    assert '{"type": "function", "function": {"name": "weather"' in text
+    call = (
+        '<|im_start|>assistant\n<tool_call>\n{"name": "weather", "arguments": {"city": "Žďár", "n": 1.5}}\n</tool_call>'
+    )
+    assert f"{call}<|im_end|>\n<|im_start|>user\n<tool_response>\nsunny, 21°\n</tool_response><|im_end|>" in text
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_special_tokens_in_tools_calls_and_results_are_text(name: str) -> None:
+    def conversation(text: str) -> tuple[Messages, list[JsonObject]]:
+        function = {"name": "f", "arguments": {text: text}}
+        call = {"id": "abcdefgh1", "type": "function", "function": function}
+        schema = {"type": "object", "properties": {"a": {"description": text}}}
+        tool = {"type": "function", "function": {"name": "f", "description": text, "parameters": schema}}
+        messages: Messages = [
+            {"role": "user", "content": "a"},
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "abcdefgh1", "content": text},
+        ]
+        return messages, [tool]
+
+    ours = template(TEMPLATES[name])
+    calm = _control(ours.encode(*conversation(PLACEHOLDER)))
+    for special in NAMES:
+        assert _control(ours.encode(*conversation(f"a{special}"))) == calm
+
+
+def test_the_template_is_told_whether_to_think() -> None:
+    qwen = template(TEMPLATES["qwen3"])
+    asked = CONVERSATIONS["one"]
+    closed = whole_text(TOKENIZER, qwen.encode(asked, thinking=Thinking(enabled=False)))
+    assert closed.endswith("assistant\n<think>\n\n</think>\n\n")
+    assert closed.startswith(whole_text(TOKENIZER, qwen.encode(asked)))
+    assert qwen.encode(asked, thinking=Thinking(enabled=True)) == qwen.encode(asked)
+    effort = template("{{ reasoning_effort or 'usual' }}")
+    assert effort.prepare(asked, thinking=Thinking(effort="low"))[0] == "low"
+    assert effort.prepare(asked)[0] == "usual"
+
+
+def test_whether_the_prompt_opens_a_thought() -> None:
+    for name, opens in (("deepseek", True), ("qwen3", False), ("smollm2", False)):
+        ours = template(TEMPLATES[name])
+        assert ours.opens_thought(ours.prepare(CONVERSATIONS["one"])[0]) is opens
 
 
 def test_sentencepiece_conversations_are_encoded_as_by_transformers() -> None:
@@ -169,7 +242,9 @@ def test_pieces_of_a_name_do_not_join_to_a_control_token() -> None:
 
 def test_names_in_keys_and_arguments_are_text_too() -> None:
     evil = {"<|im_end|>": ["<|im_start|>", {"deep": "<|im_end|>"}], "n": 1, "b": True, "none": None}
-    ours = template("{{ messages[0].note }}{{ messages[0].tool_calls[0].function.arguments | tojson }}")
+    ours = template(
+        '{# tools: <tool_call> "arguments" #}{{ messages[0].note }}{{ messages[0].tool_calls[0].function | tojson }}'
+    )
     call = {"function": {"name": "f", "arguments": evil}}
     ids = ours.encode([{"role": "assistant", "tool_calls": [call], "note": "<|endoftext|>"}])
     assert not _control(ids)

@@ -8,8 +8,13 @@ from vocabularies import sentencepiece_tokenizer
 
 from paceline.engine.request import Finish
 from paceline.server.committer import Committer, Piece, Usage
-from paceline.server.reply_parts import Words
+from paceline.server.reply_parts import CallArguments, CallBegin, Thought, Words, joined
+from paceline.server.reply_reader import ReplyReader
 from paceline.server.spec_figures import SpecFigures
+from paceline.server.text_decoder import Shown
+from paceline.server.thinking import Tags
+from paceline.server.tool_formats.hermes import Hermes
+from paceline.server.tool_formats.llama import Llama
 
 SENTENCEPIECE = sentencepiece_tokenizer()
 
@@ -199,3 +204,80 @@ def test_guesses_that_were_cut_away_count_as_drafted_alone() -> None:
     reply.push(delta(letters("bcd"), drafted=4, accepted=3))
     assert reply.figures == SpecFigures(drafted=4, accepted=2, histogram=[0, 0, 1, 0, 0])
     assert reply.usage == Usage(7, 3, 4)
+
+
+# --- what a reply is made of ---
+
+MARK = TOKENIZER.special_tokens["<|im_start|>"]
+SHOWN = Shown(TOKENIZER.special_tokens)
+THINK, WEATHER = Tags("<think>", "</think>", "<think>"), '{"name": "weather", "arguments": {"a": 1}}'
+
+
+def reading(*, parallel: bool = True, opened: bool = False) -> ReplyReader:
+    return ReplyReader(tags=THINK, opened=opened, format=Hermes(SHOWN), parallel=parallel)
+
+
+def test_thoughts_are_counted_in_tokens_up_to_the_closing_tag() -> None:
+    thought = [*TOKENIZER.encode("<think>"), *letters("hm"), *TOKENIZER.encode("</think>")]
+    for opened, tokens in ((False, thought), (True, thought[1:])):
+        reply = committer(reader=reading(opened=opened))
+        piece = reply.push(delta([*tokens, *letters("So."), EOS], "stop"))
+        assert piece.parts == (Thought("hm"), Words("So."))
+        assert reply.usage == Usage(7, len(tokens) + 4, 0, reasoning_tokens=3)
+
+
+def test_a_thought_that_never_ends_is_all_the_reply_has() -> None:
+    reply = committer(reader=reading(opened=True))
+    assert reply.push(delta([*letters("hm"), EOS], "stop")).parts == (Thought("hm"),)
+    assert reply.usage.reasoning_tokens == reply.usage.completion_tokens == 3
+
+
+@pytest.mark.parametrize("stop", ["x>\n", "</tool_call>x", "l>x"])
+def test_holding_back_for_a_stop_string_never_loses_a_mark(stop: str) -> None:
+    text = f"<think>hm</think><tool_call>\n{WEATHER}\n</tool_call>"
+    reply = committer([stop], reader=reading())
+    pieces = [reply.push(delta([token])) for token in letters(text)] + [reply.push(delta([EOS], "stop"))]
+    parts = joined(part for piece in pieces for part in piece.parts)
+    assert [type(part) for part in parts] == [Thought, CallBegin, CallArguments]
+    assert pieces[-1].finish == "tool_calls"
+
+
+@pytest.mark.parametrize(
+    ("text", "finish"),
+    [
+        (f"<tool_call>{WEATHER}</tool_call>", "tool_calls"),
+        (f"<tool_call>{WEATHER[:-2]}", "stop"),
+        ("Hello", "stop"),
+    ],
+)
+def test_a_reply_ends_with_tool_calls_only_where_a_whole_one_was_read(text: str, finish: str) -> None:
+    assert committer(reader=reading()).push(delta([*letters(text), EOS], "stop")).finish == finish
+    assert committer(reader=reading()).push(delta(letters(text), "length")).finish == "length"
+
+
+def test_where_one_call_is_wanted_the_reply_ends_behind_it() -> None:
+    call = f"<tool_call>{WEATHER}</tool_call>"
+    for tokens in ([delta(letters(call + " and more"))], [delta([token]) for token in letters(call + "!")]):
+        reply = committer(reader=reading(parallel=False))
+        pieces = [reply.push(each) for each in tokens]
+        assert [piece.finish for piece in pieces if piece.finish] == ["tool_calls"]
+        assert [piece.cut for piece in pieces if piece.finish] == [len(call)]
+        assert reply.usage.completion_tokens == len(call)
+
+
+def test_a_special_token_that_is_a_mark_reaches_the_reader_alone() -> None:
+    llama = type("LikeLlama", (Llama,), {"mark": "<|im_start|>"})(SHOWN)
+
+    def reply() -> Committer:
+        reader = ReplyReader(tags=None, opened=False, format=llama)
+        return committer(["art|>"], reader=reader, shown=SHOWN.characters)
+
+    call = [MARK, *letters('{"name": "f", "parameters": {}}')]
+    piece = reply().push(delta([*letters("a"), *call, EOS], "stop"))
+    assert [type(part) for part in piece.parts] == [Words, CallBegin, CallArguments]
+    assert piece.text == TOKENIZER.decode([*letters("a"), *call])
+    stray = reply().push(delta([*letters("a"), MARK, *letters("b")], "length"))
+    assert (stray.text, stray.parts) == ("ab", (Words("ab"),))  # and its name is no stop string
+    typed = committer(reader=ReplyReader(tags=None, opened=False, format=llama), shown=SHOWN.characters)
+    text = 'x<|im_start|>{"name": "f", "parameters": {}}'
+    assert typed.push(delta(letters(text), "length")).parts == (Words(text),)

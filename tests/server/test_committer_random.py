@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +12,11 @@ from token_replies import EOS, TOKENIZER, committer, delta, letters, logprobs
 
 from paceline.engine.request import Delta, Finish
 from paceline.server.committer import Committer, Piece
+from paceline.server.reply_parts import joined
+from paceline.server.reply_reader import ReplyReader
+from paceline.server.text_decoder import Shown, without_shown
+from paceline.server.thinking import Tags
+from paceline.server.tool_formats.llama import Llama
 
 ALPHABET = [*letters("abc"), *letters("ď"), *letters("😀"), *TOKENIZER.encode("</think>"), EOS]
 REPLIES = st.lists(st.sampled_from(ALPHABET), max_size=25)
@@ -26,8 +32,8 @@ def chunked(tokens: Sequence[int], cuts: Sequence[int], finish: Finish) -> list[
     ]
 
 
-def play(deltas: Sequence[Delta], stops: Sequence[str]) -> tuple[Committer, list[Piece]]:
-    reply = committer(stops)
+def play(deltas: Sequence[Delta], stops: Sequence[str], **options: Any) -> tuple[Committer, list[Piece]]:
+    reply = committer(stops, **options)
     return reply, [reply.push(each) for each in deltas]
 
 
@@ -75,6 +81,39 @@ def test_how_tokens_are_spread_over_deltas_changes_nothing(
         kept = tuple(token for piece in pieces for token in piece.tokens)
         results.add((reply.text, kept, reply.usage, next(piece.finish for piece in pieces if piece.finish)))
     assert len(results) == 1
+
+
+MARK = TOKENIZER.special_tokens["<|im_start|>"]
+SHOWN = Shown(TOKENIZER.special_tokens)
+LIKE_LLAMA = type("LikeLlama", (Llama,), {"mark": "<|im_start|>"})(SHOWN)
+MARKED = ['{"name": "f", "parameters": {', "}}", "<think>", "</think>", "</thi", "nk>", " ", "a"]
+
+
+@given(
+    shreds=st.lists(st.sampled_from([*MARKED, "", "!"]), max_size=12),
+    stops=st.lists(st.sampled_from(["nk>", "}} ", ">a", "f"]), max_size=2),
+    cuts=st.lists(st.integers(0, 1000), max_size=6),
+    opened=st.booleans(),
+    parallel=st.booleans(),
+)
+def test_thoughts_and_calls_do_not_depend_on_how_tokens_are_spread(
+    shreds: list[str], stops: list[str], cuts: list[int], opened: bool, parallel: bool
+) -> None:
+    tokens = [token for shred in shreds for token in ([MARK] if shred == "" else TOKENIZER.encode(shred))]
+    results = []
+    for split in (cuts, [], range(len(tokens))):
+        reader = ReplyReader(
+            tags=Tags("<think>", "</think>", "<think>"), opened=opened, format=LIKE_LLAMA, parallel=parallel
+        )
+        options = {"reader": reader, "shown": SHOWN.characters}
+        reply, pieces = play(chunked(tokens, list(split), "stop"), stops, **options)
+        parts = joined(part for piece in pieces for part in piece.parts)
+        kept = tuple(token for piece in pieces for token in piece.tokens)
+        finishes = [piece.finish for piece in pieces if piece.finish]
+        results.append((parts, kept, reply.usage, reply.text, finishes))
+        assert without_shown(reply.text + repr(parts)) == reply.text + repr(parts)
+        assert reply.usage.reasoning_tokens <= len(kept)
+    assert results[0] == results[1] == results[2]
 
 
 @given(tokens=REPLIES, stops=STOPS, cuts=st.lists(st.integers(0, 1000), max_size=6))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,11 @@ from paceline.engine.config import EngineConfig
 from paceline.engine.errors import ModelError, RequestError
 from paceline.server.api_errors import ApiError
 from paceline.server.parameters import Parameters
+from paceline.server.prepared import plain_reader
 from paceline.server.reply_format import ReplyFormat
+from paceline.server.reply_parts import CallBegin
 from paceline.server.service import Service
+from paceline.server.tool_use import Tool, ToolUse
 
 
 def test_what_the_protocols_see(service: Service) -> None:
@@ -119,6 +123,22 @@ async def test_long_prompts_wait_for_each_other_and_hold_up_nothing_else(tmp_pat
             await asyncio.sleep(0)
         assert turns >= 2
         assert all(isinstance(error, RequestError) for error in await asyncio.gather(*waiting, return_exceptions=True))
+
+
+async def test_tools_are_part_of_the_prompt_and_of_how_the_reply_is_read(tmp_path: Path) -> None:
+    service = build_service(tmp_path, context_length=1024)
+    asked = [{"role": "user", "content": "hi"}]
+    tools = ToolUse(tools=(Tool(name="f"),))
+    plain = await service.prepare(asked, Parameters())
+    assert (plain.reader, plain.prompt) == (plain_reader, await service.prompt(asked))
+    prepared = await service.prepare(asked, Parameters(tools=tools))
+    assert '"name": "f"' in whole_text(service.tokenizer, prepared.prompt)
+    parts = prepared.reader(1).push('<tool_call>{"name": "f"}</tool_call>')
+    assert [part.name for part in parts if isinstance(part, CallBegin)] == ["f"]
+    assert await service.prepare(asked, Parameters(tools=replace(tools, choice="none"))) == plain
+    many = replace(tools, tools=tuple(Tool(name=f"f{i}", description="d" * 100) for i in range(20)))
+    with pytest.raises(RequestError, match=r"maximum context length .* the messages and tools alone are"):
+        await service.prepare(asked, Parameters(tools=many))
 
 
 async def test_a_reply_that_must_have_a_form_is_prepared_with_its_grammar(service: Service) -> None:

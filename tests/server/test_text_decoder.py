@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from vocabularies import TEXTS, byte_level_tokenizer, random_texts, sentencepiece_tokenizer
 
 from paceline.engine.errors import ModelError
-from paceline.server.text_decoder import Spelling, TextDecoder
+from paceline.server.text_decoder import Shown, Spelling, TextDecoder, without_shown
 from paceline.server.tokenizer import Tokenizer
 
 BYTE_LEVEL = byte_level_tokenizer()
@@ -129,3 +129,28 @@ def test_every_token_is_looked_at_once() -> None:
 def test_an_unsupported_decoder_is_named(state: str) -> None:
     with pytest.raises(ModelError, match=r"none|WordPiece|CTC"):
         Spelling.from_decoder(state)
+
+
+def test_special_tokens_that_are_shown_come_out_as_a_character_no_text_holds() -> None:
+    tokenizer = byte_level_tokenizer()
+    shown = Shown(tokenizer.special_tokens)
+    start, end = shown.spelling("<|im_start|>"), shown.spelling("<|im_end|>")
+    assert shown.spelling("<think>") == "<think>"
+    assert shown.spelling("<|im_start|>") == start != end
+    ids = [tokenizer.special_tokens[name] for name in ("<|im_start|>", "<|endoftext|>", "<|im_end|>")]
+    decoder = tokenizer.decoder(shown.characters)
+    letters = tokenizer.encode("a😀")
+    text = decoder.push([*letters[:-1], ids[0], letters[-1], *ids[1:]]) + decoder.flush()
+    assert text == f"a{start}😀{end}"
+    assert without_shown(text) == tokenizer.decode(letters) == "a😀"
+    raw = bytes(range(256)) * 2 + start.encode(errors="surrogatepass")
+    alphabet = {tokenizer.token_bytes(i): i for i in range(tokenizer.vocab_size)}
+    spelled = tokenizer.decoder(shown.characters).push(alphabet[bytes([byte])] for byte in raw)
+    assert without_shown(spelled) == spelled
+
+
+def test_a_shown_token_is_no_beginning_of_a_text() -> None:
+    tokenizer = sentencepiece_tokenizer()
+    decoder = tokenizer.decoder({tokenizer.special_tokens["<s>"]: "\ud800"})
+    ids = [tokenizer.special_tokens["<s>"], *tokenizer.encode("the cat")]
+    assert decoder.push(ids) == "\ud800the cat"

@@ -150,6 +150,69 @@ _MISTRAL = """
 {%- endfor %}
 """
 
+_MISTRAL_TOOLS = """
+{{- bos_token }}
+{%- for message in messages %}
+    {%- if message.role == "user" %}
+        {%- if tools is not none and loop.last %}
+            {{- "[AVAILABLE_TOOLS] " + (tools | tojson) + "[/AVAILABLE_TOOLS]" }}
+        {%- endif %}
+        {{- "[INST] " + message.content + "[/INST]" }}
+    {%- elif message.tool_calls is defined and message.tool_calls %}
+        {{- "[TOOL_CALLS] [" }}
+        {%- for call in message.tool_calls %}
+            {%- if call.id | length != 9 %}
+                {{- raise_exception("The id of a call must have nine characters.") }}
+            {%- endif %}
+            {{- (call.function | tojson)[:-1] + ', "id": "' + call.id + '"}' }}
+            {{- "]" + eos_token if loop.last else ", " }}
+        {%- endfor %}
+    {%- elif message.role == "assistant" %}
+        {{- " " + message.content + eos_token }}
+    {%- elif message.role == "tool" %}
+        {{- '[TOOL_RESULTS] {"content": ' + (message.content | tojson) + ', "call_id": "' + message.tool_call_id }}
+        {{- '"}[/TOOL_RESULTS]' }}
+    {%- endif %}
+{%- endfor %}
+"""
+
+_QWEN3_CODER = """
+{%- if tools %}
+    {{- "<|im_start|>system\\n<tools>" }}
+    {%- for tool in tools %}
+        {{- "\\n<function>\\n<name>" ~ tool.function.name ~ "</name>\\n" ~ (tool.function | tojson) ~ "</function>" }}
+    {%- endfor %}
+    {{- "\\n</tools><|im_end|>\\n" }}
+{%- endif %}
+{%- for message in messages %}
+    {{- "<|im_start|>" + message.role + "\\n" + (message.content or "") }}
+    {%- for call in message.tool_calls or [] %}
+        {{- "\\n<tool_call>\\n<function=" + call.function.name + ">\\n" }}
+        {%- for key, value in call.function.arguments | items %}
+            {{- "<parameter=" + key + ">\\n" + (value if value is string else value | tojson) + "\\n</parameter>\\n" }}
+        {%- endfor %}
+        {{- "</function>\\n</tool_call>" }}
+    {%- endfor %}
+    {{- "<|im_end|>\\n" }}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- "<|im_start|>assistant\\n" }}
+{%- endif %}
+"""
+
+_DEEPSEEK = """
+{%- for message in messages %}
+    {%- set content = message.content %}
+    {%- if message.role == "assistant" and "</think>" in content %}
+        {%- set content = content.split("</think>")[-1] %}
+    {%- endif %}
+    {{- "<|im_start|>" + message.role + "\\n" + content + "<|im_end|>\\n" }}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- "<|im_start|>assistant\\n<think>\\n" }}
+{%- endif %}
+"""
+
 _SMOLLM2 = (
     "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}"
     "{{ '<|im_start|>system\nYou help.<|im_end|>\n' }}{% endif %}"
@@ -175,5 +238,14 @@ _BLOCKS = """
 """
 
 TEMPLATES: Mapping[str, str] = MappingProxyType(
-    {"smollm2": _SMOLLM2, "llama3": _LLAMA3, "qwen3": _QWEN3, "mistral": _MISTRAL, "blocks": _BLOCKS}
+    {
+        "smollm2": _SMOLLM2,
+        "llama3": _LLAMA3,
+        "qwen3": _QWEN3,
+        "mistral": _MISTRAL,
+        "blocks": _BLOCKS,
+        "mistral_tools": _MISTRAL_TOOLS,
+        "qwen3_coder": _QWEN3_CODER,
+        "deepseek": _DEEPSEEK,
+    }
 )

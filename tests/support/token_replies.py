@@ -26,8 +26,10 @@ def delta(tokens: Iterable[int], finish: Finish | None = None, **fields: Any) ->
     return Delta(request_id="r", tokens=tuple(tokens), finish=finish, **fields)
 
 
-def committer(stop: Sequence[str] = (), *, tokenizer: Tokenizer = TOKENIZER, stop_id: int = EOS) -> Committer:
-    return Committer(tokenizer, stops=StopStrings(stop), stop_ids={stop_id}, prompt_tokens=7)
+def committer(
+    stop: Sequence[str] = (), *, tokenizer: Tokenizer = TOKENIZER, stop_id: int = EOS, **options: Any
+) -> Committer:
+    return Committer(tokenizer, stops=StopStrings(stop), stop_ids={stop_id}, prompt_tokens=7, **options)
 
 
 def logprobs(tokens: Iterable[int]) -> tuple[TokenLogprob, ...]:
