@@ -10,18 +10,19 @@ class Account:
     with the first token. A reply that never ran costs nothing."""
 
     def __init__(self, caller: Caller, prompt_tokens: int) -> None:
-        """Raises ApiError when the caller's limits do not allow the reply."""
+        """prompt_tokens: of all prompts together. Raises ApiError when the caller's limits do not allow the reply."""
         caller.begin()
         caller.spend(prompt_tokens)
         self._caller = caller
         self._prompt_tokens = prompt_tokens
-        self._read = False
+        self._read: set[int] = set()
         self._open = True
 
-    def read(self, cached_tokens: int) -> None:
-        """The prompt has been read, so many tokens of it from the cache; counts once."""
-        if not self._read:
-            self._read = True
+    def read(self, prompt: int, cached_tokens: int) -> None:
+        """The prompt of that number has been read, so many tokens of it from the cache. Counts once: what further
+        choices find there is what the first has paid for."""
+        if prompt not in self._read:
+            self._read.add(prompt)
             self._caller.spend(-cached_tokens)
 
     def wrote(self, tokens: int) -> None:

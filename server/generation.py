@@ -100,11 +100,12 @@ class Generation:
         self.meters = [Meter(service.metrics, protocol, started) for _ in self.requests]
         self._about = {"id": id, "caller": caller.id or None, "name": caller.name or None, "protocol": protocol}
         self._model = service.model_id
+        self._n = n
         self._finishes: list[Ending] = []
         self._closed = False
         account: Account | None = None
         try:
-            self._account = account = Account(caller, len(prompt))
+            self._account = account = Account(caller, self.usage()["prompt_tokens"])
             self._stream: Stream = service.streams.open(self.requests)
         except Exception as error:
             if account is not None:
@@ -136,7 +137,7 @@ class Generation:
         piece = self.committers[index].push(delta)
         self._matches[index].push(piece.tokens)
         if delta.tokens or delta.finish == "prefilled":
-            self._account.read(delta.cached_tokens)
+            self._account.read(index // self._n, delta.cached_tokens)
         self._account.wrote(len(piece.tokens))
         self.meters[index].tokens(len(piece.tokens), delta.queued_ms)
         if piece.cut is not None:

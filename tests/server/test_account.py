@@ -31,11 +31,13 @@ def test_a_reply_costs_what_was_not_cached_and_what_was_written() -> None:
     purse = Purse()
     account = Account(purse, 100)
     assert purse.spent == [100]  # at once: whoever leaves before the first token has paid
-    account.read(64)
+    account.read(0, 64)
     account.wrote(3)
-    account.read(64)  # of another choice
+    account.read(0, 80)  # by another choice
     account.wrote(0)
     assert purse.spent == [100, -64, 3]
+    account.read(1, 5)
+    assert purse.spent == [100, -64, 3, -5]
     account.close()
     account.close()
     assert purse.running == 0
