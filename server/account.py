@@ -6,11 +6,11 @@ from .caller import Caller
 
 
 class Account:
-    """The prompt is paid for at the beginning, whoever leaves before it is read; what of it was cached is given back
-    with the first token. A reply that never ran costs nothing."""
+    """Its prompts are paid for at the beginning, whoever leaves before they are read; what of one was cached is given
+    back with its first token. A reply that never ran costs nothing."""
 
     def __init__(self, caller: Caller, prompt_tokens: int) -> None:
-        """prompt_tokens: of all prompts together. Raises ApiError when the caller's limits do not allow the reply."""
+        """Raises ApiError when the caller's limits do not allow the reply."""
         caller.begin()
         caller.spend(prompt_tokens)
         self._caller = caller
@@ -18,9 +18,8 @@ class Account:
         self._read: set[int] = set()
         self._open = True
 
-    def read(self, prompt: int, cached_tokens: int) -> None:
-        """The prompt of that number has been read, so many tokens of it from the cache. Counts once: what further
-        choices find there is what the first has paid for."""
+    def read(self, cached_tokens: int, prompt: int = 0) -> None:
+        """One of the prompts has been read, so many tokens of it from the cache; counts once for each."""
         if prompt not in self._read:
             self._read.add(prompt)
             self._caller.spend(-cached_tokens)

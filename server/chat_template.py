@@ -9,8 +9,12 @@ import jinja2
 
 from paceline.engine.errors import ModelError, RequestError
 
+from .fields import JsonObject
 from .template_environment import TemplateRefusalError, make_environment
 from .template_guard import TemplateGuard
+from .text_decoder import Shown
+from .thinking import MODELS_OWN, Thinking, tags_of
+from .tool_formats import tool_format_of
 
 if TYPE_CHECKING:
     from .tokenizer import Tokenizer
@@ -49,6 +53,9 @@ class ChatTemplate:
             name: token for name, token in (("bos_token", bos_token), ("eos_token", eos_token)) if token is not None
         }
         self._guard = TemplateGuard(tokenizer.special_tokens)
+        self.shown = Shown(tokenizer.special_tokens)  # marks that are special tokens
+        self.tool_format = tool_format_of(source, self.shown)
+        self.tags = tags_of(source, self.shown)
         try:
             self._template = make_environment().from_string(source)
         except jinja2.TemplateSyntaxError as error:
@@ -57,29 +64,56 @@ class ChatTemplate:
                 "fix it, or fetch the model again."
             ) from error
 
-    def encode(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
-        """The prompt's token ids, with the opening of the reply.
+    def encode(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[JsonObject] = (),
+        thinking: Thinking = MODELS_OWN,
+    ) -> list[int]:
+        """The prompt's token ids, with the opening of the reply. tools: as `Tool.body` gives them.
 
         Raises RequestError (param "messages") for messages the template refuses, with its own words, or cannot render.
         """
-        text, guard = self.prepare(messages)
+        text, guard = self.prepare(messages, tools, thinking)
         return self._tokenizer.encode_rendered(text, guard=guard)
 
-    def prepare(self, messages: Sequence[Mapping[str, Any]]) -> tuple[str, str | None]:
-        """The text and the guard character for `Tokenizer.encode_rendered`; raises as `encode` does."""
-        guard = self._guard.guard_for(messages)
-        return self._render(messages, guard), guard
-
-    def _render(self, messages: Sequence[Mapping[str, Any]], guard: str | None) -> str:
+    def prepare(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[JsonObject] = (),
+        thinking: Thinking = MODELS_OWN,
+        *,
+        opening: bool = True,
+    ) -> tuple[str, str | None]:
+        """The text and the guard character for `Tokenizer.encode_rendered`; raises as `encode` does. opening: of the
+        reply, at the end."""
         if not messages:
             raise RequestError("messages is empty; send at least one message.", param="messages")
+        guard = self._guard.guard_for([messages, tools])
+        return self._render(messages, tools, thinking, guard, opening), guard
+
+    def opens_thought(self, text: str) -> bool:
+        """True when the rendered `text` ends with the tag that opens a thought: the reply goes on inside it."""
+        return self.tags is not None and text.rstrip().endswith(self.tags.name)
+
+    def _render(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[JsonObject],
+        thinking: Thinking,
+        guard: str | None,
+        opening: bool,
+    ) -> str:
         try:
+            turns = self.tool_format.messages([_message(message) for message in messages], tools)
+            described = list(tools) if tools and self.tool_format.rendered else None
             values = {
                 **self._variables,
-                "messages": [self._guard.plain(_message(message), guard) for message in messages],
-                "tools": None,
+                **thinking.variables(),
+                "messages": self._guard.plain(turns, guard),
+                "tools": self._guard.plain(described, guard),
                 "documents": None,
-                "add_generation_prompt": True,
+                "add_generation_prompt": opening,
             }
             return self._template.render(values)
         except TemplateRefusalError as error:

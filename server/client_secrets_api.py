@@ -10,7 +10,7 @@ from .auth import caller_of
 from .client_secrets import Secrets
 from .context import Context
 from .fields import Fields, parse_object
-from .openai import read_body
+from .request_body import read_body
 from .session_presets import checked
 
 _MIN_S, _DEFAULT_S, _MAX_S = 10, 600, 7200  # as in OpenAI's interface

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from paceline.engine.request import Delta, Finish, TokenLogprob
 
-from .reply_parts import Part, PartReader, PlainReader
+from .reply_parts import Part, PartReader, PlainReader, joined
 from .spec_figures import SpecFigures
 from .stop_strings import StopStrings
+from .text_decoder import without_shown
 
 if TYPE_CHECKING:
     from paceline.spec.planner import Reason
@@ -25,7 +27,7 @@ Ending = Finish | Literal["tool_calls"]
 class Vocabulary(Protocol):
     """What the committer asks of a tokenizer."""
 
-    def decoder(self) -> TextDecoder:
+    def decoder(self, shown: Mapping[int, str]) -> TextDecoder:
         """A new incremental decoder, for one reply."""
 
 
@@ -53,24 +55,27 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one reply. `completion_tokens` counts a stop id and the token that completed a stop string."""
+    """Tokens of one reply. `completion_tokens` counts a stop id and the token that completed a stop string; of these
+    `reasoning_tokens` came while the reply was thinking, the closing tag among them."""
 
     prompt_tokens: int
     completion_tokens: int
     cached_tokens: int
+    reasoning_tokens: int = 0
 
 
 class Committer:
     """One reply, from its deltas. Not thread safe; make one for each request and choice.
 
-    The reply ends at the first of: a stop id (counted as a token, no text), a stop string, the engine's own finish.
+    The reply ends at the first of: a stop id (counted as a token, no text), a stop string, where its reader says that
+    it is over, the engine's own finish.
     A stop string is looked for in the text and may lie anywhere in it: inside a token, across tokens, across deltas.
     The one that is complete first wins (the longest, if several are complete at once); text ends before it, and tokens,
     logprobs, usage and speculation figures end with the token that completed it. What comes after is dropped from all.
 
     Text that may be the beginning of a stop string is held back, by whole tokens, so that a marker that is one token
-    is never split; it is released as soon as it cannot be one, or at the end. Every decision is made token by token:
-    how the tokens are spread over deltas changes nothing but the pieces.
+    is never split; it is released to the reader as soon as it cannot be one, or at the end. Every decision is made
+    token by token: how the tokens are spread over deltas changes nothing but the pieces.
     """
 
     def __init__(
@@ -81,15 +86,19 @@ class Committer:
         stop_ids: Collection[int],
         prompt_tokens: int,
         reader: PartReader | None = None,
+        shown: Mapping[int, str] = MappingProxyType({}),
     ) -> None:
-        """reader: of this reply's text; by default all of it is for the client to read."""
-        self._decoder = tokenizer.decoder()
+        """reader: of this reply's text; by default all of it is for the client to read. shown: special tokens that the
+        reader is to see, see `Tokenizer.decoder`."""
+        self._decoder = tokenizer.decoder(shown)
         self._stops = stops
         self._stop_ids = frozenset(stop_ids)
         self._state = 0
-        self._held: deque[str] = deque()  # texts of whole tokens, not yet released
+        self._held: deque[tuple[str, int]] = deque()  # not yet released: texts of tokens, and how many tokens: 1 or 0
         self._held_size = 0
         self._released: list[str] = []
+        self._parts: list[Part] = []  # of this piece
+        self._reasoning_tokens = 0
         self._kept = 0  # output tokens
         self._prompt_tokens = prompt_tokens
         self._cached_tokens = 0
@@ -103,37 +112,40 @@ class Committer:
             return Piece()
         self._cached_tokens = max(self._cached_tokens, delta.cached_tokens)
         kept = len(delta.tokens)
+        first = len(self._released)
         matched = stopped = False
         for index, token in enumerate(delta.tokens):
             stopped = token in self._stop_ids
-            matched = not stopped and self._hold(self._decoder.push((token,)))
-            if stopped or matched:
+            matched = self._hold("" if stopped else self._decoder.push((token,)))
+            self._release(0 if matched else self._stops.pending(self._state))
+            if stopped or matched or self._reader.over:
                 kept = index + 1
                 break
-        finish: Finish | None = "stop" if stopped or matched else delta.finish
-        if finish is not None and not matched:
+        cut = matched or self._reader.over
+        finish: Finish | None = "stop" if stopped or cut else delta.finish
+        if finish is not None and not cut:
             # The end of a character that was cut off is text too, and may complete a stop string.
-            matched = self._hold(self._decoder.flush())
-            finish = "stop" if matched else finish
-        engine_ended = delta.finish == finish and kept == len(delta.tokens) and not matched
-        return self._commit(delta, kept, finish, cut=finish is not None and not engine_ended)
+            cut = self._hold(self._decoder.flush(), tokens=0)
+            finish = "stop" if cut else finish
+        engine_ended = delta.finish == finish and kept == len(delta.tokens) and not cut
+        return self._commit(delta, kept, finish, first, cut=finish is not None and not engine_ended)
 
     def close(self) -> Piece:
         """End a reply that was aborted: releases what is held back. An empty piece if it is already finished."""
         piece = self.push(Delta(request_id="", tokens=(), finish="abort"))
         return replace(piece, cut=None)
 
-    def _commit(self, delta: Delta, kept: int, finish: Finish | None, *, cut: bool) -> Piece:
+    def _commit(self, delta: Delta, kept: int, finish: Finish | None, first: int, *, cut: bool) -> Piece:
         self._finished = finish is not None
-        text = self._release(self._stops.pending(self._state) if finish is None else 0)
+        if finish is not None:
+            self._release(0)
+            self._parts += self._reader.close()
         self._kept += kept
         accepted = min(delta.accepted, kept)
-        parts = self._reader.push(text)
-        if finish is not None:
-            parts += self._reader.close()
+        parts, self._parts = joined(self._parts), []
         self.figures.add(delta.drafted, accepted)
         return Piece(
-            text=text,
+            text="".join(self._released[first:]),
             parts=tuple(parts),
             tokens=delta.tokens[:kept],
             logprobs=None if delta.logprobs is None else delta.logprobs[:kept],
@@ -146,32 +158,37 @@ class Committer:
             error=delta.error,
         )
 
-    def _hold(self, text: str) -> bool:
-        """Take in one token's text; True when a stop string is complete, its end then cut off."""
+    def _hold(self, text: str, tokens: int = 1) -> bool:
+        """Take in one token's text; True when a stop string is complete, which is then cut off."""
         self._state, read, match = self._stops.scan(self._state, text)
         if match:
             text = text[:read]
-        if text:
-            self._held.append(text)
-            self._held_size += len(text)
-        if match:
-            # A match reaches back only into text that is still held: until now it was a possible beginning.
-            held = "".join(self._held)
-            self._held = deque([held[: len(held) - match]])
-            self._held_size = len(self._held[0])
+        self._held.append((text, tokens))
+        self._held_size += len(text)
+        self._take_back(match)
         return match > 0
 
-    def _release(self, pending: int) -> str:
-        """Let go of held tokens, except those that reach into the last `pending` characters."""
-        ready: list[str] = []
-        while self._held and self._held_size - len(self._held[0]) >= pending:
-            text = self._held.popleft()
+    def _take_back(self, size: int) -> None:
+        """Cut the last `size` characters off. All of them are held: until now they were a possible beginning."""
+        self._held_size -= size
+        shortened: deque[tuple[str, int]] = deque()
+        while size:
+            text, tokens = self._held.pop()
+            kept = text[: max(len(text) - size, 0)]
+            size -= len(text) - len(kept)
+            shortened.appendleft((kept, tokens))
+        self._held += shortened
+
+    def _release(self, pending: int) -> None:
+        """Let the reader have the tokens held, except those that reach into the last `pending` characters."""
+        while self._held and self._held_size - len(self._held[0][0]) >= pending:
+            text, tokens = self._held.popleft()
             self._held_size -= len(text)
-            ready.append(text)
-        text = "".join(ready)
-        if text:
-            self._released.append(text)
-        return text
+            if self._reader.thinking:
+                self._reasoning_tokens += tokens
+            if text:
+                self._parts += self._reader.push(text)
+                self._released.append(without_shown(text))
 
     @property
     def text(self) -> str:
@@ -181,4 +198,4 @@ class Committer:
     @property
     def usage(self) -> Usage:
         """Token counts so far."""
-        return Usage(self._prompt_tokens, self._kept, self._cached_tokens)
+        return Usage(self._prompt_tokens, self._kept, self._cached_tokens, self._reasoning_tokens)

@@ -21,7 +21,8 @@ class Settings:
     allowed_origins: tuple[str, ...] = ()  # browser origins besides the server's own; "*" allows every one
     allowed_hosts: tuple[str, ...] = ()  # Host names besides localhost and plain IP addresses; "*" allows every one
     max_body: int = 2**20  # bytes of one request body
-    max_choices: int = 16  # n of one chat completion
+    max_choices: int = 16  # n of one completion
+    max_replies: int = 128  # prompts of one text completion, times n
     max_messages: int = 4096  # messages of one request, items of one realtime conversation
     max_conversation: int = 2**20  # characters one realtime conversation may hold, and never more than fit the context
     max_headers: int = 100  # header fields of one request

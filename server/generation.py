@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
 
@@ -37,7 +37,8 @@ class Step:
 
 
 class Generation:
-    """The n choices of one prompt. As an async context manager it aborts on the way out whatever still runs."""
+    """The n choices of each prompt, mostly of one. As an async context manager it aborts on the way out whatever still
+    runs."""
 
     def __init__(
         self,
@@ -49,6 +50,7 @@ class Generation:
         protocol: str,
         started: float,  # time.perf_counter() when the request arrived
         n: int = 1,
+        further: Sequence[Prepared] = (),
         caller: Caller = ANYONE,
         pin: str = "",
         prefill_only: bool = False,
@@ -57,44 +59,47 @@ class Generation:
         """Submits at once. Raises RequestError, OverloadedError or ApiError (the caller's limits), with nothing left
         running.
 
-        caller: whoever asks; its limits count this as one reply, whatever n is. It pays for the prompt at once, gets
+        further: prompts that are answered beside the first, n choices each, none or all of them; each as it would be
+        alone. caller: whoever asks; its limits count all this as one reply. It pays for the prompts at once, gets
         back what was cached with the first token, and pays for each piece as it comes. prediction: tokens the reply may
         turn out to have. pin: whose conversation this is, for `Request.pin`. prefill_only: the prompt is computed for
         later requests, and nothing is said to it.
         """
         self.seed = parameters.seed if parameters.seed is not None else random_seed()
-        prompt = prepared.prompt
-        room = service.context_length - len(prompt)
-        limit = room if parameters.max_tokens is None else min(parameters.max_tokens, room)
-        speculation = speculation_of(parameters.speculation, caller.id, prediction[:limit])
+        self._n = n
+        places = [(each, i) for each in (prepared, *further) for i in range(n)]
+        limits = [service.context_length - len(each.prompt) for each, _ in places]
+        if parameters.max_tokens is not None:
+            limits = [min(parameters.max_tokens, room) for room in limits]
+        speculation = speculation_of(parameters.speculation, caller.id, prediction[: limits[0]])
         self.requests = [
             Request(
-                id=f"{id}-{i}",
-                prompt=prompt,
+                id=f"{id}-{number}",
+                prompt=each.prompt,
                 sampling=parameters.sampling_with(
                     max_tokens=limit,
                     seed=derive_seed(self.seed, i),
                     stop_ids=service.stop_ids,
-                    grammar=prepared.grammar,
+                    grammar=each.grammar,
                 ),
                 priority=max(parameters.priority, caller.best, key=PRIORITY_ORDER.__getitem__),
                 speculation=speculation,
                 prefill_only=prefill_only,
                 pin=pin,
             )
-            for i in range(n)
+            for number, ((each, i), limit) in enumerate(zip(places, limits, strict=True))
         ]
-        self._index = {request.id: i for i, request in enumerate(self.requests)}
-        stops = StopStrings((*parameters.stop, *prepared.stops))
+        self._index = {request.id: number for number, request in enumerate(self.requests)}
         self.committers = [
             Committer(
                 service.tokenizer,
-                stops=stops,
+                stops=StopStrings((*parameters.stop, *each.stops)),
                 stop_ids=service.stop_ids,
-                prompt_tokens=len(prompt),
-                reader=prepared.reader(),
+                prompt_tokens=len(each.prompt),
+                reader=each.reader(request.sampling.seed),
+                shown=each.shown,
             )
-            for _ in self.requests
+            for request, (each, _) in zip(self.requests, places, strict=True)
         ]
         self._matches = [PredictionMatch(prediction) for _ in self.requests]
         self.meters = [Meter(service.metrics, protocol, started) for _ in self.requests]
@@ -105,7 +110,7 @@ class Generation:
         self._closed = False
         account: Account | None = None
         try:
-            self._account = account = Account(caller, self.usage()["prompt_tokens"])
+            self._account = account = Account(caller, sum(len(each.prompt) for each in (prepared, *further)))
             self._stream: Stream = service.streams.open(self.requests)
         except Exception as error:
             if account is not None:
@@ -137,7 +142,7 @@ class Generation:
         piece = self.committers[index].push(delta)
         self._matches[index].push(piece.tokens)
         if delta.tokens or delta.finish == "prefilled":
-            self._account.read(index // self._n, delta.cached_tokens)
+            self._account.read(delta.cached_tokens, index // self._n)
         self._account.wrote(len(piece.tokens))
         self.meters[index].tokens(len(piece.tokens), delta.queued_ms)
         if piece.cut is not None:
@@ -179,16 +184,19 @@ class Generation:
         )
 
     def usage(self) -> JsonObject:
-        """Chat completions' `usage`: the prompt counts once, the choices' tokens add up."""
-        first = self.committers[0].usage
-        completion = sum(committer.usage.completion_tokens for committer in self.committers)
+        """Chat completions' `usage`: a prompt counts once, the choices' tokens add up."""
+        usages = [committer.usage for committer in self.committers]
+        prompts = [usages[i : i + self._n] for i in range(0, len(usages), self._n)]
+        prompt = sum(choices[0].prompt_tokens for choices in prompts)
+        cached = sum(max(choice.cached_tokens for choice in choices) for choices in prompts)
+        completion = sum(usage.completion_tokens for usage in usages)
         return {
-            "prompt_tokens": first.prompt_tokens,
+            "prompt_tokens": prompt,
             "completion_tokens": completion,
-            "total_tokens": first.prompt_tokens + completion,
-            "prompt_tokens_details": {"cached_tokens": max(c.usage.cached_tokens for c in self.committers)},
+            "total_tokens": prompt + completion,
+            "prompt_tokens_details": {"cached_tokens": cached},
             "completion_tokens_details": {
-                "reasoning_tokens": 0,
+                "reasoning_tokens": sum(committer.usage.reasoning_tokens for committer in self.committers),
                 "accepted_prediction_tokens": sum(match.accepted for match in self._matches),
                 "rejected_prediction_tokens": sum(match.rejected for match in self._matches),
             },

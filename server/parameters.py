@@ -14,7 +14,8 @@ from paceline.spec.tree import MAX_NODES
 
 from .fields import Fields
 from .reply_format import FREE_TEXT, ReplyFormat
-from .tool_use import NO_TOOLS, ToolUse
+from .thinking import MODELS_OWN, Thinking, read_thinking
+from .tool_use import NO_TOOLS, ToolUse, read_tools
 
 MAX_STOP_STRINGS = 64
 MAX_STOP_CHARS = 1000
@@ -67,6 +68,7 @@ class Parameters:
     telemetry: bool = False  # figures of each verify step beside its text
     priority: Priority = "normal"
     tools: ToolUse = NO_TOOLS
+    thinking: Thinking = MODELS_OWN
     format: ReplyFormat = FREE_TEXT
 
     def sampling_with(
@@ -80,7 +82,10 @@ def read_parameters(fields: Fields, limits: Limits, base: Parameters) -> Paramet
 
     Raises RequestError, naming the field, for a wrong type or a value without meaning.
     """
-    changes: dict[str, Any] = {}
+    changes: dict[str, Any] = {
+        "tools": read_tools(fields, base.tools),
+        "thinking": read_thinking(fields, base.thinking),
+    }
     sampling: dict[str, Any] = {}
     for key in ("temperature", "top_p", "min_p", "repetition_penalty", "frequency_penalty", "presence_penalty"):
         if (number := fields.number(key)) is not None:

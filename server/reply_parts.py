@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -40,6 +41,22 @@ class CallArguments:
 Part = Words | Thought | CallBegin | CallArguments
 
 
+def joined(parts: Iterable[Part]) -> list[Part]:
+    """The same with neighbours of one kind made one."""
+    out: list[Part] = []
+    for part in parts:
+        match out[-1:], part:
+            case [Words(before)], Words(text):
+                out[-1] = Words(before + text)
+            case [Thought(before)], Thought(text):
+                out[-1] = Thought(before + text)
+            case [CallArguments(call, before)], CallArguments(index, text) if call == index:
+                out[-1] = CallArguments(index, before + text)
+            case _:
+                out.append(part)
+    return out
+
+
 class PartReader(Protocol):
     """Reads one reply. How its text is cut into pieces changes nothing but where the parts are cut."""
 
@@ -50,6 +67,10 @@ class PartReader(Protocol):
     @property
     def thinking(self) -> bool:
         """True while what comes next is thought."""
+
+    @property
+    def over(self) -> bool:
+        """True once the reply ends here, though the model may write on: what is pushed now is dropped."""
 
     def push(self, text: str) -> list[Part]:
         """What the text so far determines and was not returned before."""
@@ -63,6 +84,7 @@ class PlainReader:
 
     called = False
     thinking = False
+    over = False
 
     def push(self, text: str) -> list[Part]:
         return [Words(text)] if text else []

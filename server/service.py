@@ -19,15 +19,19 @@ from paceline.spec.tree import MAX_NODES
 
 from .api_errors import ApiError
 from .chat_template import ChatTemplate
+from .fields import JsonObject
 from .metrics import Metrics
 from .parameters import Limits, Parameters
 from .prepared import Prepared
+from .reply_reader import readers
 from .stage_bars import progress_bars
 from .stream import Streams
 from .template_guard import strings
+from .thinking import Thinking
 from .tokenizer import Tokenizer
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 DEFAULT_MODEL_ALIAS = "default"  # what a client may write instead of the served id
 _INLINE_CHARS = 2_000  # longer prompts are templated and tokenised off the event loop: 1 µs or so a character
@@ -109,9 +113,9 @@ class Service:
         """True while the engine runs and really steps whenever it has work."""
         return self._started and not self.loop.stats().stuck
 
-    def require_model(self, model: str) -> None:
-        """Raises ApiError 404 for a model that is not the served one."""
-        if model not in (self.model_id, DEFAULT_MODEL_ALIAS):
+    def require_model(self, model: str | None) -> None:
+        """Raises ApiError 404 for a model that is not the served one; None asks for no certain one."""
+        if model is not None and model not in (self.model_id, DEFAULT_MODEL_ALIAS):
             raise ApiError(
                 404,
                 f"The model {model[:80]!r} is not served here; use {self.model_id!r} or {DEFAULT_MODEL_ALIAS!r}.",
@@ -125,14 +129,31 @@ class Service:
         Raises RequestError when the template refuses the messages or no room is left for one token of reply
         (code `context_length_exceeded`).
         """
-        ids = await self._tokens(sum(map(len, strings(messages))), self._encode, messages)
-        if len(ids) >= self.context_length:
-            raise self._too_long(f"{len(ids)} tokens")
-        return tuple(ids)
+        return (await self.prepare(messages, Parameters())).prompt
 
     async def prepare(self, messages: Sequence[Mapping[str, Any]], parameters: Parameters) -> Prepared:
         """What a reply with these parameters to this conversation needs. Raises as `prompt` does."""
-        return Prepared(await self.prompt(messages))
+        tools = [tool.body() for tool in parameters.tools.offered]
+        chars = sum(map(len, strings([messages, tools])))
+        ids, opened = await self._tokens(chars, self._encode, (messages, tools, parameters.thinking))
+        if len(ids) >= self.context_length:
+            raise self._too_long(f"{len(ids)} tokens")
+        template = self.template
+        return Prepared(
+            tuple(ids),
+            reader=readers(template.tags, template.tool_format, parameters.tools, prompt=ids, opened=opened),
+            shown=template.shown.characters,
+        )
+
+    async def prepare_text(self, prompt: str | Sequence[int], parameters: Parameters) -> Prepared:
+        """What a reply to a text or to token ids needs, which stand as they are: no template, and a text's names of
+        special tokens are control tokens. Raises RequestError when no room is left, as `prompt` does."""
+        ids = prompt if not isinstance(prompt, str) else await self._tokens(len(prompt), self._encode_text, prompt)
+        if len(ids) >= self.context_length:
+            raise self._too_long(f"{len(ids)} tokens", "prompt")
+        if not ids:
+            raise RequestError("prompt has no tokens; send a text that is more than nothing.", param="prompt")
+        return Prepared(tuple(ids))
 
     async def prediction(self, text: str) -> tuple[int, ...]:
         """Token ids of a predicted output, as much of its beginning as could ever be generated."""
@@ -140,8 +161,34 @@ class Service:
         ids = await self._tokens(len(text), self.tokenizer.encode, text)
         return tuple(ids[: self.context_length])
 
-    async def _tokens(self, chars: int, encode: Callable[[T], list[int]], what: T) -> list[int]:
-        """encode(what), where so many characters do not hold up the event loop."""
+    async def tokens_of_messages(
+        self, messages: Sequence[Mapping[str, Any]], parameters: Parameters, *, opening: bool
+    ) -> list[int]:
+        """A conversation of any length, with or without the opening of a reply. Raises RequestError when the template
+        refuses it."""
+        tools = [tool.body() for tool in parameters.tools.offered]
+
+        def encode(messages: Sequence[Mapping[str, Any]]) -> list[int]:
+            text, guard = self.template.prepare(messages, tools, parameters.thinking, opening=opening)
+            return self.tokenizer.encode_rendered(text, guard=guard)
+
+        return await self._tokens(sum(map(len, strings([messages, tools]))), encode, messages)
+
+    async def tokens_of_text(self, text: str, *, document: bool) -> list[int]:
+        """A text of any length. document: with what the model's texts begin with."""
+        encode = self.tokenizer.encode_document if document else self.tokenizer.encode_rendered
+        return await self._tokens(len(text), encode, text)
+
+    async def text_of(self, ids: Sequence[int]) -> str:
+        """With the names of special tokens."""
+        return await self._tokens(len(ids), self.tokenizer.spell, ids)
+
+    async def names_of(self, ids: Sequence[int]) -> list[str]:
+        """Each token for people to read."""
+        return await self._tokens(len(ids), lambda ids: list(map(self.tokenizer.token_text, ids)), ids)
+
+    async def _tokens(self, chars: int, encode: Callable[[T], R], what: T) -> R:
+        """encode(what), where so many characters or tokens do not hold up the event loop."""
         if chars <= _INLINE_CHARS:
             return encode(what)
         if chars <= _LONG_CHARS:
@@ -162,18 +209,26 @@ class Service:
         """No text longer than this fits into the context."""
         return self.context_length * self.tokenizer.longest
 
-    def _encode(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
-        text, guard = self.template.prepare(messages)
+    def _encode(
+        self, asked: tuple[Sequence[Mapping[str, Any]], Sequence[JsonObject], Thinking]
+    ) -> tuple[list[int], bool]:
+        """The prompt's tokens, and whether it opens a thought."""
+        text, guard = self.template.prepare(*asked)
         size = len(text) if guard is None else len(text) - text.count(guard)
         if size > self.max_chars:  # tokenising would take seconds, only to say the same
             raise self._too_long(f"{size} characters, more than that many tokens can hold")
-        return self.tokenizer.encode_rendered(text, guard=guard)
+        return self.tokenizer.encode_rendered(text, guard=guard), self.template.opens_thought(text)
 
-    def _too_long(self, size: str) -> RequestError:
+    def _encode_text(self, text: str) -> list[int]:
+        if len(text) > self.max_chars:
+            raise self._too_long(f"{len(text)} characters, more than that many tokens can hold", "prompt")
+        return self.tokenizer.encode_document(text)
+
+    def _too_long(self, size: str, param: str = "messages") -> RequestError:
         limit = f"maximum context length is {self.context_length} tokens"
         known = f"The {limit}, set by this server's {self._limited_by}" if self._limited_by else f"This model's {limit}"
         return RequestError(
-            f"{known}, and the messages alone are {size}; shorten them so that at least one token of reply fits.",
-            param="messages",
+            f"{known}, and {param} alone takes {size}; shorten it so that at least one token of reply fits.",
+            param=param,
             code="context_length_exceeded",
         )

@@ -90,20 +90,35 @@ class TextDecoder:
     The text of a stream is its tokens' bytes read as UTF-8, each maximal invalid part as one U+FFFD (Unicode 3.9, and
     what byte-level tokenizers do). An unfinished character is held back until it is complete, broken or flushed.
     `Tokenizer.decode` runs the same code, so joined pieces plus `flush()` equal it for every token stream.
+
+    A special token in `shown` comes out as the character given for it, a lone surrogate (see `Shown`): bytes read as
+    UTF-8 never give one, so nothing that is written out in letters can be taken for the token.
     """
 
-    def __init__(self, token_bytes: Callable[[int], bytes], *, strip: int = 0) -> None:
+    def __init__(
+        self,
+        token_bytes: Callable[[int], bytes],
+        *,
+        strip: int = 0,
+        shown: Mapping[int, str] = MappingProxyType({}),
+    ) -> None:
         self._token_bytes = token_bytes
+        self._shown = shown
         self._strip = strip
         self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
 
     def push(self, ids: Iterable[int]) -> str:
         """The text that the stream so far determines and that was not returned before."""
-        return self._trim(self._utf8.decode(b"".join(map(self._token_bytes, ids))))
+        if self._shown:
+            return "".join(self._shown.get(id_) or self._text((id_,)) for id_ in ids)
+        return self._text(ids)
 
     def flush(self) -> str:
         """End of the stream: U+FFFD if it stops inside a character, else ""."""
         return self._trim(self._utf8.decode(b"", True))
+
+    def _text(self, ids: Iterable[int]) -> str:
+        return self._trim(self._utf8.decode(b"".join(map(self._token_bytes, ids))))
 
     def _trim(self, text: str) -> str:
         while self._strip and text:
@@ -113,3 +128,36 @@ class TextDecoder:
             else:
                 self._strip = 0
         return text
+
+
+class Shown:
+    """Which special tokens a reader of replies wants to see, and the character that stands for each.
+
+    The characters are lone surrogates: text never holds one, neither a model's nor a client's (JSON with one is
+    refused). They are for readers alone; `without_shown` takes them out of what is told.
+    """
+
+    def __init__(self, specials: Mapping[str, int]) -> None:
+        self._specials = specials
+        self._characters: dict[int, str] = {}
+
+    def spelling(self, name: str) -> str:
+        """How the marker `name` reads in a reply: as it is written, or as one character where it is a special token."""
+        id_ = self._specials.get(name)
+        if id_ is None:
+            return name
+        return self._characters.setdefault(id_, chr(_FIRST_SHOWN + len(self._characters)))
+
+    @property
+    def characters(self) -> Mapping[int, str]:
+        """For `TextDecoder`: token id to character, for the names asked for so far."""
+        return MappingProxyType(self._characters)
+
+
+_FIRST_SHOWN = 0xD800
+_SHOWN = re.compile("[\ud800-\udfff]")
+
+
+def without_shown(text: str) -> str:
+    """Special tokens give no text."""
+    return _SHOWN.sub("", text)

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+import re
+from dataclasses import dataclass, replace
+from typing import Literal, NoReturn
 
-from .fields import JsonObject
+from paceline.engine.errors import RequestError
+
+from .api_errors import not_supported
+from .fields import Fields, JsonObject, describe
+
+MAX_TOOLS = 128
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+Choice = Literal["auto", "none", "required", "named"]
+_CHOICES: dict[str, Choice] = {"auto": "auto", "none": "none", "required": "required"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +42,119 @@ class ToolUse:
     """choice: "auto" leaves it to the model, "required" wants at least one call, "named" one of `only`."""
 
     tools: tuple[Tool, ...] = ()
-    choice: Literal["auto", "none", "required", "named"] = "auto"
+    choice: Choice = "auto"
     only: str = ""  # the tool's name, with "named"
     parallel: bool = True  # more than one call in one reply
 
+    @property
+    def offered(self) -> tuple[Tool, ...]:
+        """The tools the model is told of."""
+        return () if self.choice == "none" else self.tools
+
+    @property
+    def callable(self) -> tuple[Tool, ...]:
+        """The tools a call that must come may be of."""
+        return tuple(tool for tool in self.offered if self.choice != "named" or tool.name == self.only)
+
+    @property
+    def forced(self) -> bool:
+        """True when the reply has to be a call."""
+        return self.choice in ("required", "named")
+
 
 NO_TOOLS = ToolUse()
+
+
+def read_tools(fields: Fields, base: ToolUse) -> ToolUse:
+    """`base` with what `tools`, `tool_choice` and `parallel_tool_calls` change.
+
+    Both spellings are read: chat completions put what a function is into a `function` object, the Realtime and
+    Responses APIs beside the type. Raises RequestError, naming the field, or ApiError for another type of tool.
+    """
+    use = base
+    if fields.has("tools"):
+        use = replace(use, tools=_read_list(fields))
+    if fields.has("tool_choice"):
+        use = _read_choice(fields, use)
+    if (parallel := fields.boolean("parallel_tool_calls")) is not None:
+        use = replace(use, parallel=parallel)
+    if use.choice == "named" and all(tool.name != use.only for tool in use.tools):
+        fields.refuse(
+            "tool_choice", f"names the tool {use.only[:64]!r}, which is not among tools; add it, or use auto."
+        )
+    if use.forced and not use.tools:
+        fields.refuse("tool_choice", f"{use.choice} needs tools, and there are none; send some, or leave it out.")
+    return use
+
+
+def _read_list(fields: Fields) -> tuple[Tool, ...]:
+    tools = fields.each("tools")
+    if len(tools) > MAX_TOOLS:
+        fields.refuse("tools", f"may hold at most {MAX_TOOLS} tools, got {len(tools)}.")
+    known: dict[str, Tool] = {}
+    for asked in tools:
+        function = _function(asked)
+        tool = Tool(
+            name=_name(function),
+            description=function.string("description"),
+            schema=None if (schema := function.child("parameters")) is None else dict(schema.values),
+            strict=function.boolean("strict") or False,
+        )
+        if tool.name in known:
+            function.refuse("name", f"{tool.name!r} is the name of another tool too; give each its own.")
+        known[tool.name] = tool
+    return tuple(known.values())
+
+
+def _function(asked: Fields) -> Fields:
+    """Where the function of a tool, or of a choice, is described."""
+    kind = asked.string("type")
+    if kind is None:
+        asked.refuse("type", "is missing; use function.")
+    if kind != "function":
+        raise not_supported(asked.name("type"), f"A tool of type {kind[:40]!r}")
+    return asked.child("function") or asked
+
+
+def _name(function: Fields) -> str:
+    name = function.string("name")
+    if name is None:
+        function.refuse("name", "is missing; a function needs its name.")
+    if not _NAME.fullmatch(name):
+        function.refuse("name", f"must be 1 to 64 letters, digits, _ or -, got {describe(name)}.")
+    return name
+
+
+def _read_choice(fields: Fields, use: ToolUse) -> ToolUse:
+    value = fields.values["tool_choice"]
+    if isinstance(value, str):
+        if value not in _CHOICES:
+            _refuse_choice(fields, value)
+        return replace(use, choice=_CHOICES[value], only="")
+    if not isinstance(value, dict):
+        _refuse_choice(fields, value)
+    asked = Fields(value, fields.name("tool_choice"))
+    if asked.string("type") == "allowed_tools":
+        return _read_allowed(asked.child("allowed_tools") or asked, use)
+    return replace(use, choice="named", only=_name(_function(asked)))
+
+
+def _refuse_choice(fields: Fields, value: object) -> NoReturn:
+    fields.refuse(
+        "tool_choice",
+        f'must be {", ".join(_CHOICES)} or an object like {{"type": "function", …}}, got {describe(value)}.',
+    )
+
+
+def _read_allowed(asked: Fields, use: ToolUse) -> ToolUse:
+    """A choice among some of the tools: the model is told of no others."""
+    mode = asked.choice("mode", ("auto", "required")) or "auto"
+    names = {_name(_function(tool)) for tool in asked.each("tools")}
+    unknown = sorted(names - {tool.name for tool in use.tools})
+    if unknown:
+        raise RequestError(
+            f"{asked.name('tools')} names the tool {unknown[0]!r}, which is not among tools; add it there.",
+            param=asked.name("tools"),
+        )
+    tools = tuple(tool for tool in use.tools if tool.name in names)
+    return replace(use, tools=tools, choice=_CHOICES[mode], only="")

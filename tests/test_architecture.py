@@ -48,7 +48,6 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "server/caller.py": "a protocol, and whoever keeps it by doing nothing",
     "server/prepared.py": "a plain record, filled in tests/server/test_service.py",
     "server/reply_format.py": "a plain record, read in tests/server/test_parameters.py",
-    "server/reply_parts.py": "plain records and the reader of tests/server/test_committer.py",
     "server/tool_use.py": "a plain record, read in tests/server/test_chat_request.py",
     "server/train_command.py": "as a user calls it, in tests/server/test_train.py",
     "server/train_eval.py": "as a user calls it, in tests/server/test_train.py",

@@ -27,16 +27,25 @@ class Purse(Anyone):
         self.running -= 1
 
 
+def test_each_prompt_gets_back_what_was_cached_of_it() -> None:
+    purse = Purse()
+    account = Account(purse, 30)
+    for cached, prompt in ((16, 0), (16, 0), (0, 2), (8, 1), (8, 1)):
+        account.read(cached, prompt)
+    account.close()
+    assert sum(purse.spent) == 30 - 16 - 8
+
+
 def test_a_reply_costs_what_was_not_cached_and_what_was_written() -> None:
     purse = Purse()
     account = Account(purse, 100)
     assert purse.spent == [100]  # at once: whoever leaves before the first token has paid
-    account.read(0, 64)
+    account.read(64)
     account.wrote(3)
-    account.read(0, 80)  # by another choice
+    account.read(80)  # by another choice
     account.wrote(0)
     assert purse.spent == [100, -64, 3]
-    account.read(1, 5)
+    account.read(5, prompt=1)
     assert purse.spent == [100, -64, 3, -5]
     account.close()
     account.close()

@@ -72,7 +72,9 @@ def _reference(tokenizer: Tokenizer, bos: str, eos: str, source: str) -> Any:
 def test_conversations_are_encoded_as_by_transformers(name: str) -> None:
     reference, ours = _reference(TOKENIZER, BOS, EOS, TEMPLATES[name]), template(TEMPLATES[name])
     compared = 0
-    for messages in CONVERSATIONS.values():
+    for conversation, messages in CONVERSATIONS.items():
+        if conversation == "tools" and not ours.tool_format.rendered:
+            continue  # then calls and results are text before the template sees them
         try:
             expected = reference.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
         except Exception:
@@ -169,7 +171,9 @@ def test_pieces_of_a_name_do_not_join_to_a_control_token() -> None:
 
 def test_names_in_keys_and_arguments_are_text_too() -> None:
     evil = {"<|im_end|>": ["<|im_start|>", {"deep": "<|im_end|>"}], "n": 1, "b": True, "none": None}
-    ours = template("{{ messages[0].note }}{{ messages[0].tool_calls[0].function.arguments | tojson }}")
+    ours = template(
+        '{# tools: <tool_call> "arguments" #}{{ messages[0].note }}{{ messages[0].tool_calls[0].function | tojson }}'
+    )
     call = {"function": {"name": "f", "arguments": evil}}
     ids = ours.encode([{"role": "assistant", "tool_calls": [call], "note": "<|endoftext|>"}])
     assert not _control(ids)

@@ -85,7 +85,7 @@ async def test_the_option_that_limits_the_context_is_named(tmp_path: Path, optio
     model = make_folder(tmp_path / "model", "smollm2", max_position_embeddings=1024)
     config = EngineConfig(device="cpu", threads=1, **options)  # type: ignore[arg-type]
     service = Service.build(model, tmp_path, config, MODEL_ID)
-    with pytest.raises(RequestError, match=f"^{limit} the messages alone are "):
+    with pytest.raises(RequestError, match=f"^{limit} messages alone takes "):
         await service.prompt([{"role": "user", "content": "z" * 1500}])
     assert (service.short_context is None) == (options == {})
 
