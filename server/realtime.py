@@ -23,11 +23,11 @@ from .api_errors import ApiError
 from .auth import caller_of, session_of
 from .context import Context
 from .conversation import Conversation
-from .fields import JsonObject
 from .generation import Generation
 from .outbox import Outbox
 from .service import DEFAULT_MODEL_ALIAS
 from .session import Abort, Begin, Output, Send, Session
+from .session_presets import preset
 from .tasks import cancel_all
 
 SUBPROTOCOL = "realtime"
@@ -41,26 +41,6 @@ _MESSAGE_CHARS = 1024  # what a message counts besides its own length, for the e
 _log = logging.getLogger("paceline.server")
 
 Close = tuple[int, str]
-
-
-def new_session(context: Context) -> Session:
-    """One with nobody connected to it yet."""
-    service, settings = context.service, context.settings
-    return Session(
-        model=service.model_id,
-        limits=service.limits,
-        conversation=Conversation(
-            max_items=settings.max_messages, max_chars=min(settings.max_conversation, service.max_chars)
-        ),
-    )
-
-
-def presets(session: Session, settings: JsonObject) -> JsonObject:
-    """Gives a session its settings before its client is there. Returns `session.updated`, or the `error`."""
-    message = orjson.dumps({"type": "session.update", "session": settings}).decode()
-    (answer,) = session.receive(message)
-    assert isinstance(answer, Send)
-    return answer.event
 
 
 class Realtime:
@@ -107,9 +87,15 @@ class _Connection:
         self._service = context.service
         self._websocket = websocket
         self._caller = caller_of(websocket.scope)
-        self._session = new_session(context)
+        self._session = Session(
+            model=self._service.model_id,
+            limits=self._service.limits,
+            conversation=Conversation(
+                max_items=settings.max_messages, max_chars=min(settings.max_conversation, self._service.max_chars)
+            ),
+        )
         if given := session_of(websocket.scope):
-            presets(self._session, given)
+            preset(self._session, given)
         self._outbox = Outbox(settings.max_outbox)
         self._sending = False
         self._replies: dict[str, asyncio.Task[None]] = {}  # by response id
