@@ -90,10 +90,11 @@ class Generation:
             for number, ((each, i), limit) in enumerate(zip(places, limits, strict=True))
         ]
         self._index = {request.id: number for number, request in enumerate(self.requests)}
+        stops = StopStrings(parameters.stop)
         self.committers = [
             Committer(
                 service.tokenizer,
-                stops=StopStrings((*parameters.stop, *each.stops)),
+                stops=stops,
                 stop_ids=service.stop_ids,
                 prompt_tokens=len(each.prompt),
                 reader=each.reader(request.sampling.seed),
@@ -105,7 +106,6 @@ class Generation:
         self.meters = [Meter(service.metrics, protocol, started) for _ in self.requests]
         self._about = {"id": id, "caller": caller.id or None, "name": caller.name or None, "protocol": protocol}
         self._model = service.model_id
-        self._n = n
         self._finishes: list[Ending] = []
         self._closed = False
         account: Account | None = None
