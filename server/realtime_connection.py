@@ -22,6 +22,7 @@ from .resumables import Resumables
 from .talk import Talk
 from .tasks import cancel_all
 
+_DONE = 1000
 _GOING_AWAY = (1001, "The server is shutting down; connect again in a moment.")
 _STOPPED = (1012, "The server stopped; connect again in a moment.")
 _TEXT_ONLY = (1003, "Binary frames are not supported; send JSON text.")
@@ -47,6 +48,7 @@ class Connection:
         self._dialect = dialect_of(websocket.headers, websocket.scope.get("subprotocols", ()))
         self._outbox = Outbox(context.settings.max_outbox)
         self._sending = False
+        self._parting = False  # the client closed the socket as clients do that are done with it
         self._dismissed = asyncio.Event()
         self._talk = Talk(context, caller_of(websocket.scope), self, resumables)
         self._ending: set[asyncio.Task[None]] = set()  # of talks this socket has left for another
@@ -74,7 +76,7 @@ class Connection:
             close = None if None in closes else closes[0]
         finally:
             await cancel_all(tasks)
-            await self._resumables.leave(self._talk, self)
+            await self._resumables.leave(self._talk, self, parting=self._parting)
             if self._ending:
                 await asyncio.wait(self._ending)
         if close is not None:
@@ -87,6 +89,7 @@ class Connection:
         while True:
             message = await self._websocket.receive()
             if message["type"] == "websocket.disconnect":
+                self._parting = message.get("code") == _DONE
                 return None
             text = message.get("text")
             if text is None:

@@ -60,6 +60,21 @@ async def test_what_ended_long_ago_is_not_parked(service: Service) -> None:
     assert len(house.resumables) == 0
 
 
+async def test_who_says_good_bye_keeps_only_what_still_runs(service: Service) -> None:
+    house = House(service)
+    client, other = house.client(), house.client()
+    client.ask(x_resume=True, max_output_tokens=2)
+    await client.until("response.done")
+    await house.resumables.leave(client.talk, client, parting=True)
+    assert len(house.resumables) == 0
+    other.ask(**ENDLESS_RESUMABLE)
+    await other.until("response.created")
+    await house.resumables.leave(other.talk, other, parting=True)
+    assert len(house.resumables) == 1
+    house.context.drain.requested.set()
+    await when(lambda: len(house.resumables) == 0 and is_idle(service))
+
+
 async def test_only_so_many_wait(service: Service) -> None:
     """The oldest ends, its reply too."""
     house = House(service, max_parked=2)
