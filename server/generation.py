@@ -79,7 +79,7 @@ class Generation:
             for i in range(n)
         ]
         self._index = {request.id: i for i, request in enumerate(self.requests)}
-        stops = StopStrings((*parameters.stop, *prepared.stops))
+        stops = StopStrings(parameters.stop)
         self.committers = [
             Committer(
                 service.tokenizer,

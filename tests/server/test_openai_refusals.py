@@ -30,7 +30,8 @@ from paceline.server.service import Service
         ({"model": "other"}, 404, "model_not_found", "model"),
         ({"messages": [{"role": "user", "content": "z" * 300}]}, 400, "context_length_exceeded", "messages"),
         ({"messages": [{"role": "user", "content": "z" * 100_000}]}, 400, "context_length_exceeded", "messages"),
-        ({"response_format": {"type": "json_object"}}, 400, "unsupported", "response_format"),
+        ({"tools": [{"type": "web_search"}]}, 400, "unsupported", "tools[0].type"),
+        ({"response_format": {"type": "regex", "regex": "("}}, 400, "invalid_grammar", "response_format.regex"),
         ({"speculation": {"mode": "medusa"}}, 400, "unknown_speculator", "speculation.mode"),
     ],
 )
