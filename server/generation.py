@@ -106,7 +106,6 @@ class Generation:
         self.meters = [Meter(service.metrics, protocol, started) for _ in self.requests]
         self._about = {"id": id, "caller": caller.id or None, "name": caller.name or None, "protocol": protocol}
         self._model = service.model_id
-        self._n = n
         self._finishes: list[Ending] = []
         self._closed = False
         account: Account | None = None
