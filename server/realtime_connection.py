@@ -13,7 +13,7 @@ import logging
 import orjson
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from .auth import caller_of
+from .auth import caller_of, session_of
 from .context import Context
 from .fields import JsonObject
 from .outbox import Outbox
@@ -67,7 +67,7 @@ class Connection:
 
     async def run(self) -> None:
         """Until the client leaves, breaks the rules, goes on elsewhere, or the server drains."""
-        self._talk.open()
+        self._talk.open(session_of(self._websocket.scope))
         tasks = [asyncio.create_task(part) for part in (self._read(), self._write(), self._drain(), self._dismissal())]
         close: Close | None = None
         try:

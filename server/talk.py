@@ -27,6 +27,7 @@ from .replay import RESUME, Replay, read_resume
 from .resumables import Resumables
 from .session import Session
 from .session_outputs import Abort, Begin, Output, Send, Warm
+from .session_presets import preset
 from .tasks import cancel_all
 from .voice_track import VoiceTrack
 from .warming import Warming
@@ -118,7 +119,10 @@ class Talk:
         """No response runs."""
         return self._session.idle
 
-    def open(self) -> None:
+    def open(self, given: JsonObject | None = None) -> None:
+        """given: settings the session starts with."""
+        if given:
+            preset(self._session, given)
         self._perform(self._session.open())
 
     def refuse_new(self) -> None:
