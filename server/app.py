@@ -7,37 +7,54 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 
 from .api_errors import ApiError, handle_error, json_response
 from .auth import Gate, RequestId
+from .chat_completions import ChatCompletions
+from .client_secrets import Secrets
+from .client_secrets_api import ClientSecrets
 from .context import Context, Settings
-from .openai import OpenAI
+from .keys import KeyRing
+from .limits import RATE_HEADERS
+from .models import Models, embeddings
 from .page import page_routes
 from .realtime import Realtime
+from .request_body import client_left
 from .service import Service
+from .text_completions import TextCompletions
+from .tokens import Tokens
 
 
 def create_app(service: Service, settings: Settings | None = None) -> Starlette:
-    """The app for a service that was started; `app.state.context` holds its Context.
+    """The app for a service that was started; `app.state` holds its Context, keys and secrets.
 
     Order from the outside: request id, CORS (so that refusals carry its headers and preflights need no key), the gate
-    (Host, Origin, key), routes.
+    (headers, Host, Origin, key), routes. Raises ConfigError for a file of keys that is missing or broken.
     """
     context = Context(service, settings or Settings())
-    openai, realtime, status = OpenAI(context), Realtime(context), _Status(context)
+    models, tokens = Models(service), Tokens(context)
+    realtime, status = Realtime(context), _Status(context)
+    keys, secrets = KeyRing(context.settings.api_keys, context.settings.keys), Secrets()
+    browser_keys = ClientSecrets(context, secrets)
     routes = [
         Route("/health", status.health, methods=["GET"]),
         Route("/ready", status.ready, methods=["GET"]),
         Route("/metrics", status.metrics, methods=["GET"]),
-        Route("/v1/models", openai.models, methods=["GET"]),
-        Route("/v1/models/{model:path}", openai.model, methods=["GET"]),
-        Route("/v1/chat/completions", openai.chat_completions, methods=["POST"]),
+        Route("/v1/models", models.all, methods=["GET"]),
+        Route("/v1/models/{model:path}", models.one, methods=["GET"]),
+        Route("/v1/chat/completions", ChatCompletions(context).create, methods=["POST"]),
+        Route("/v1/completions", TextCompletions(context).create, methods=["POST"]),
+        Route("/v1/embeddings", embeddings, methods=["POST"]),
+        Route("/tokenize", tokens.tokenize, methods=["POST"]),
+        Route("/detokenize", tokens.detokenize, methods=["POST"]),
         Route("/v1/realtime", realtime.plain_http, methods=["GET"]),
         WebSocketRoute("/v1/realtime", realtime.socket),
+        Route("/v1/realtime/client_secrets", browser_keys.client_secrets, methods=["POST"]),
+        Route("/v1/realtime/sessions", browser_keys.sessions, methods=["POST"]),
         *page_routes(),
     ]
     names = frozenset(route.path for route in routes if isinstance(route, Route))
@@ -46,17 +63,22 @@ def create_app(service: Service, settings: Settings | None = None) -> Starlette:
         allow_origins=context.settings.allowed_origins,
         allow_methods=["GET", "POST"],
         allow_headers=["*"],
-        expose_headers=["x-request-id", "retry-after"],
+        expose_headers=["x-request-id", "retry-after", *RATE_HEADERS],
         max_age=600,
     )
     app = Starlette(
         routes=routes,
-        middleware=[Middleware(RequestId), cors, Middleware(Gate, context=context, routes=names)],
-        exception_handlers={HTTPException: handle_error},
+        middleware=[
+            Middleware(RequestId),
+            cors,
+            Middleware(Gate, context=context, routes=names, keys=keys, secrets=secrets),
+        ],
+        exception_handlers={HTTPException: handle_error, ClientDisconnect: client_left},
     )
     app.router.redirect_slashes = False
     app.router.default = _nothing_here
     app.state.context = context
+    app.state.keys, app.state.secrets = keys, secrets
     return app
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
+
+from paceline.engine.request import Priority
 
 
 class Caller(Protocol):
@@ -12,26 +15,50 @@ class Caller(Protocol):
     def id(self) -> str:
         """Names the key without being it; "" where none is needed."""
 
+    @property
+    def name(self) -> str:
+        """What logs call the key; "" for one that nobody gave out."""
+
+    @property
+    def removed(self) -> bool:
+        """True once the key is no more."""
+
+    @property
+    def best(self) -> Priority:
+        """The best latency class its replies may have."""
+
     def begin(self) -> None:
-        """A reply is about to start. Raises ApiError 429, with retry-after, when the key's limits do not allow it."""
+        """A reply is about to start. Raises ApiError 429, with retry-after, when the key's limits do not allow it, and
+        401 when the key was removed meanwhile."""
 
     def spend(self, tokens: int) -> None:
-        """So many tokens were read or written for this caller."""
+        """So many tokens were read or written for this caller; a negative number gives tokens back."""
 
     def end(self) -> None:
         """A reply that began has ended, however it did."""
 
+    def headers(self) -> Mapping[str, str]:
+        """What answers say about the limits, as `x-ratelimit-*`."""
+
 
 class Anyone:
-    """Whoever comes: no key, no limits."""
+    """Whoever comes: no limits."""
 
-    id = ""
+    best: Priority = "interactive"
+    removed = False
+
+    def __init__(self, id: str = "", name: str = "") -> None:  # noqa: A002 - the protocol's name
+        self.id = id
+        self.name = name
 
     def begin(self) -> None: ...
 
     def spend(self, tokens: int) -> None: ...
 
     def end(self) -> None: ...
+
+    def headers(self) -> Mapping[str, str]:
+        return {}
 
 
 ANYONE = Anyone()

@@ -12,8 +12,14 @@ from paceline.engine.errors import RequestError
 from .api_errors import ApiError, not_supported
 from .fields import Fields, JsonObject, describe, parse_object
 from .parameters import Limits, Parameters, read_parameters
+from .stream_options import StreamOptions, read_stream_options
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
+
+# What OpenAI itself has replaced, and by what.
+_OLDER = {"functions": "tools", "function_call": "tool_choice"}
+_OLDER_IN_MESSAGES = {"function_call": "tool_calls"}
+_NEVER = {"audio": "Audio", "web_search_options": "A search of the web"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,9 +28,7 @@ class ChatRequest:
     messages: list[JsonObject]  # for the chat template: role and text content, `developer` turned into `system`
     parameters: Parameters
     n: int
-    stream: bool
-    include_usage: bool
-    continuous_usage: bool
+    delivery: StreamOptions
     prefill_only: bool
     prediction: str  # what the client expects the reply to be like; "" for nothing
 
@@ -35,17 +39,18 @@ def parse_chat_request(data: bytes, limits: Limits, *, max_choices: int, max_mes
     _refuse_unsupported(fields)
     parameters = read_parameters(fields, limits, Parameters())
     tokens = [fields.integer(key, low=1) for key in ("max_tokens", "max_completion_tokens")]
-    options = fields.child("stream_options") or Fields({}, "stream_options")
+    delivery = read_stream_options(fields)
+    n = fields.integer("n", low=1, high=max_choices) or 1
+    prediction = _read_prediction(fields)
+    prefill_only = fields.boolean("prefill_only") or False
     return ChatRequest(
         model=fields.string("model"),
         messages=read_messages(fields, max_messages),
         parameters=replace(parameters, max_tokens=tokens[1] if tokens[1] is not None else tokens[0]),
-        n=fields.integer("n", low=1, high=max_choices) or 1,
-        stream=fields.boolean("stream") or False,
-        include_usage=options.boolean("include_usage") or False,
-        continuous_usage=options.boolean("continuous_usage_stats") or False,
-        prefill_only=fields.boolean("prefill_only") or False,
-        prediction=_read_prediction(fields),
+        n=1 if prefill_only else n,
+        delivery=replace(delivery, include_usage=delivery.include_usage or prefill_only),
+        prefill_only=prefill_only,
+        prediction="" if prefill_only else prediction,
     )
 
 
@@ -63,10 +68,19 @@ def _read_prediction(fields: Fields) -> str:
 
 def _refuse_unsupported(fields: Fields) -> None:
     """What would change the reply and cannot be honoured yet is refused, never quietly dropped."""
-    if fields.array("functions"):
-        raise not_supported("functions", "The older way to call functions; send tools instead: it")
+    _refuse_older(fields, _OLDER)
+    for key, what in _NEVER.items():
+        if fields.values.get(key):
+            raise not_supported(key, what)
     if any(modality != "text" for modality in fields.array("modalities") or []):
         raise not_supported("modalities", "Output other than text")
+
+
+def _refuse_older(fields: Fields, names: Mapping[str, str]) -> None:
+    for key, newer in names.items():
+        if fields.values.get(key):
+            name = fields.name(key)
+            raise ApiError(400, f"{name} is an older form of {newer}; send that.", param=name, code="unsupported")
 
 
 def read_messages(fields: Fields, max_messages: int) -> list[JsonObject]:
@@ -83,6 +97,9 @@ def _read_message(fields: Fields) -> JsonObject:
     role = fields.choice("role", ROLES)
     if role is None:
         fields.refuse("role", f"is missing; use one of {', '.join(ROLES)}.")
+    _refuse_older(fields, _OLDER_IN_MESSAGES)
+    if fields.has("audio"):
+        raise not_supported(fields.name("audio"), "Audio")
     message: JsonObject = {"role": "system" if role == "developer" else role, "content": read_content(fields)}
     for key in ("name", "tool_call_id"):
         if (value := fields.string(key)) is not None:

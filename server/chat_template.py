@@ -82,12 +82,15 @@ class ChatTemplate:
         messages: Sequence[Mapping[str, Any]],
         tools: Sequence[JsonObject] = (),
         thinking: Thinking = MODELS_OWN,
+        *,
+        opening: bool = True,
     ) -> tuple[str, str | None]:
-        """The text and the guard character for `Tokenizer.encode_rendered`; raises as `encode` does."""
+        """The text and the guard character for `Tokenizer.encode_rendered`; raises as `encode` does. opening: of the
+        reply, at the end."""
         if not messages:
             raise RequestError("messages is empty; send at least one message.", param="messages")
         guard = self._guard.guard_for([messages, tools])
-        return self._render(messages, tools, thinking, guard), guard
+        return self._render(messages, tools, thinking, guard, opening), guard
 
     def opens_thought(self, text: str) -> bool:
         """True when the rendered `text` ends with the tag that opens a thought: the reply goes on inside it."""
@@ -99,6 +102,7 @@ class ChatTemplate:
         tools: Sequence[JsonObject],
         thinking: Thinking,
         guard: str | None,
+        opening: bool,
     ) -> str:
         try:
             turns = self.tool_format.messages([_message(message) for message in messages], tools)
@@ -109,7 +113,7 @@ class ChatTemplate:
                 "messages": self._guard.plain(turns, guard),
                 "tools": self._guard.plain(described, guard),
                 "documents": None,
-                "add_generation_prompt": True,
+                "add_generation_prompt": opening,
             }
             return self._template.render(values)
         except TemplateRefusalError as error:

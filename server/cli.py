@@ -1,10 +1,10 @@
-"""The `paceline` command: serve, chat, fetch, bench.
+"""The `paceline` command: serve, chat, fetch, bench; train and keys have files of their own.
 
 Commands import what they need when they run: `paceline --help` and a mistyped flag answer at once.
 Every expected failure is one sentence on standard error: exit code 2 for a wrong command line, 1 for the rest.
 """
 
-import logging
+import logging.config
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +18,8 @@ from paceline.engine.model.sources import DEFAULT_MODEL, default_cache, resolve
 
 from . import options as o
 from .address import DEFAULT_PORT, DEFAULT_URL, is_this_machine
+from .keys_command import keys_app
+from .logs import log_config
 from .terminal import fetch_progress, notices, output, say_error
 from .train_command import train_app
 
@@ -29,6 +31,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.add_typer(train_app)
+app.add_typer(keys_app)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -91,12 +94,19 @@ def serve(
     activations: o.Activations = "mixed",
     kv_format: o.KVFormat = "auto",
     exact: o.Exact = False,
-    api_key: o.APIKey = None,
+    api_key: o.APIKeys = None,
+    keys: o.KeysFile = None,
     model_id: o.ModelID = None,
     allow_origin: o.AllowOrigin = None,
     allow_host: o.AllowHost = None,
+    max_connections: o.MaxConnections = 4096,
+    max_connections_per_address: o.MaxPerAddress = 1024,
+    max_sockets_per_key: o.MaxSocketsPerKey = 256,
+    compress: o.Compress = False,
+    drain: o.DrainSeconds = 20.0,
     cache: o.Cache = None,
     log_level: o.LogLevel = "warning",
+    log_format: o.LogForm = "text",
 ) -> None:
     """Serve a model; the default one is fetched when it is not in the cache."""
     config = EngineConfig(
@@ -135,14 +145,22 @@ def serve(
         nonlocal ready
         ready = True
         output().print(f"{served_id} is served at [bold]{url}[/bold]: open it in a browser. Ctrl-C stops the server.")
-        if api_key is None and not is_this_machine(host):
-            notices().print("Everyone who can reach this machine can use it; --api-key asks for a key.", style="yellow")
+        if not (api_key or keys or is_this_machine(host)):
+            notices().print(
+                "Everyone who can reach this machine can use it; --keys or --api-key asks for a key.", style="yellow"
+            )
 
-    logging.basicConfig(level=log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
+    logging.config.dictConfig(log_config(log_level, log_format))
     settings = Settings(
-        api_keys=(api_key,) if api_key else (),
+        api_keys=tuple(filter(None, api_key or ())),
+        keys=keys,
         allowed_origins=tuple(allow_origin or ()),
         allowed_hosts=tuple(allow_host or ()),
+        max_connections=max_connections,
+        max_connections_per_address=max_connections_per_address,
+        max_sockets_per_key=max_sockets_per_key,
+        compress=compress,
+        drain_s=drain,
         log_level=log_level,
     )
     try:

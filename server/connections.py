@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from asyncio import TimerHandle
+from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any
 
 import h11
+import orjson
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+from .api_errors import ApiError
+from .census import Census
+
 LINGER_S = 10  # a client that was told to go may take so long to hear it: it counts as gone and still holds a socket
 LAST_WORDS_S = 2  # after draining: for answers and close frames that are on their way
+_DISMISSED_S = 1  # a client that was refused may take so long to hear why
 _WRITE_BUFFER = 32 * 1024  # bytes that may wait in user space for one slow client; the kernel holds more
 
 
@@ -66,28 +74,76 @@ class Http(Patient, H11Protocol):
     clients could hold every file the process may open. Bodies have a limit of their own, in `read_body`.
     """
 
+    census: Census
     request_patience_s: float
     _deadline: TimerHandle | None = None
     _upgraded = False
+    _place: str | None = None  # in the census
+    _dismissed = False
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        try:
+            self._place = self.census.enter(self.client[0] if self.client else "")
+        except ApiError as error:
+            self._dismiss(error)
+            return
         self._expect_request()
 
     def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        self._expect_request()
+        if not self._dismissed:
+            super().data_received(data)
+            self._expect_request()
+
+    def send_400_response(self, msg: str) -> None:
+        """What h11 could not read, in the shape of all refusals."""
+        problem = sys.exception()
+        if isinstance(problem, h11.RemoteProtocolError) and problem.error_status_hint == 431:
+            self._dismiss(ApiError(431, "The request's head is too large; send less.", code="headers_too_large"))
+        else:
+            self._dismiss(ApiError(400, "This is no valid HTTP request; send HTTP/1.1.", code="invalid_http"))
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
         super().handle_websocket_upgrade(event)
         self._upgraded = True
+        self.transport.get_protocol().leave = self._leave
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_expecting()
+        if not self._upgraded:
+            self._leave()
         super().connection_lost(exc)
 
+    def _leave(self) -> None:
+        if self._place is not None:
+            self.census.leave(self._place)
+            self._place = None
+
+    def _dismiss(self, error: ApiError) -> None:
+        """Says why, whatever was sent, and drops what still comes: to close at once would reset the connection, and
+        the reset can overtake the answer."""
+        self._dismissed = True
+        self._stop_expecting()
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            if self.cycle.response_started:
+                self.transport.close()
+                return
+        body = orjson.dumps(error.body())
+        fields = {
+            **error.headers,
+            "content-type": "application/json",
+            "content-length": str(len(body)),
+            "connection": "close",
+        }
+        lines = [f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}", *(": ".join(f) for f in fields.items())]
+        self.transport.write("\r\n".join([*lines, "", ""]).encode() + body)
+        self.transport.write_eof()
+        self._deadline = asyncio.get_running_loop().call_later(_DISMISSED_S, self.transport.abort)
+
     def _expect_request(self) -> None:
-        if self._upgraded or (self.cycle is not None and not self.cycle.response_complete):
+        if self._dismissed or self._upgraded or (self.cycle is not None and not self.cycle.response_complete):
             self._stop_expecting()
         elif self._deadline is None:
             self._deadline = asyncio.get_running_loop().call_later(self.request_patience_s, self.transport.close)
@@ -101,7 +157,12 @@ class Http(Patient, H11Protocol):
 class WebSocket(Patient, WebSocketsSansIOProtocol):
     """uvicorn's, without an error in the log for what clients do, and with a close frame that arrives."""
 
+    leave: Callable[[], None]  # tells that the connection is gone
     _parting = False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.leave()
+        super().connection_lost(exc)
 
     async def send(self, message: Any) -> None:
         if message["type"] == "websocket.close" and self.handshake_complete and not self.close_sent:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from .api_errors import ApiError
 from .service import Service
@@ -15,21 +16,28 @@ from .service import Service
 class Settings:
     """How the server meets the outside; the defaults suit one person on one machine."""
 
-    api_keys: tuple[str, ...] = ()  # none: /v1 and /metrics are open
+    api_keys: tuple[str, ...] = ()  # without these and without a file of keys, everything is open
+    keys: Path | None = None  # file of keys with limits, read again when it changes
     allowed_origins: tuple[str, ...] = ()  # browser origins besides the server's own; "*" allows every one
     allowed_hosts: tuple[str, ...] = ()  # Host names besides localhost and plain IP addresses; "*" allows every one
     max_body: int = 2**20  # bytes of one request body
-    max_choices: int = 16  # n of one chat completion
+    max_choices: int = 16  # n of one completion
+    max_replies: int = 128  # prompts of one text completion, times n
     max_messages: int = 4096  # messages of one request, items of one realtime conversation
     max_conversation: int = 2**20  # characters one realtime conversation may hold, and never more than fit the context
+    max_headers: int = 100  # header fields of one request
+    max_connections: int = 4096  # open at once, sockets included
+    max_connections_per_address: int = 1024  # of IPv6 per /64 network: one subscriber usually has a whole one
     max_sockets: int = 1024  # realtime sockets open at once
+    max_sockets_per_key: int = 256  # of all kinds
+    compress: bool = False  # WebSocket messages; costs each socket memory, and pays on slow networks
     max_outbox: int = 256  # events that may wait for a slow realtime client; then what it sends counts as unanswered
     max_unanswered: int = 2**22  # characters such a client may still send before its socket is closed
     request_patience_s: float = 20.0  # for a request's head to arrive, and as long again for its body
     ping_interval_s: float = 10.0  # silence of an event stream before a comment shows that it lives
     client_patience_s: float = 30.0  # a client that takes nothing for so long while data waits for it is dropped
     drain_s: float = 20.0  # what running replies get to finish once the server is told to stop
-    log_level: str = "warning"  # "debug" and "info" also log each request
+    log_level: str = "warning"  # "debug" and "info" also log each request and each reply
 
 
 class Drain:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
 
-from paceline.engine.request import Request
+from paceline.engine.request import PRIORITY_ORDER, Request
 
+from .account import Account
+from .api_errors import as_api_error
 from .caller import ANYONE, Caller
 from .committer import Committer, Ending, Piece
 from .fields import JsonObject
+from .logs import log_event
 from .metrics import Meter, Outcome
 from .parameters import Parameters, derive_seed, random_seed, speculation_of
 from .prediction import PredictionMatch
@@ -34,7 +37,8 @@ class Step:
 
 
 class Generation:
-    """The n choices of one prompt. As an async context manager it aborts on the way out whatever still runs."""
+    """The n choices of each prompt, mostly of one. As an async context manager it aborts on the way out whatever still
+    runs."""
 
     def __init__(
         self,
@@ -46,58 +50,75 @@ class Generation:
         protocol: str,
         started: float,  # time.perf_counter() when the request arrived
         n: int = 1,
+        further: Sequence[Prepared] = (),
         caller: Caller = ANYONE,
         pin: str = "",
         prefill_only: bool = False,
         prediction: tuple[int, ...] = (),
     ) -> None:
-        """Submits at once. Raises RequestError or OverloadedError, with nothing left running.
+        """Submits at once. Raises RequestError, OverloadedError or ApiError (the caller's limits), with nothing left
+        running.
 
-        caller: whoever asks. prediction: tokens the reply may turn out to have. pin: whose conversation this is, for
-        `Request.pin`. prefill_only: the prompt is computed for later requests, and nothing is said to it.
+        further: prompts that are answered beside the first, n choices each, none or all of them; each as it would be
+        alone. caller: whoever asks; its limits count all this as one reply. It pays for the prompts at once, gets
+        back what was cached with the first token, and pays for each piece as it comes. prediction: tokens the reply may
+        turn out to have. pin: whose conversation this is, for `Request.pin`. prefill_only: the prompt is computed for
+        later requests, and nothing is said to it.
         """
         self.seed = parameters.seed if parameters.seed is not None else random_seed()
-        prompt = prepared.prompt
-        room = service.context_length - len(prompt)
-        limit = room if parameters.max_tokens is None else min(parameters.max_tokens, room)
-        speculation = speculation_of(parameters.speculation, caller.id, prediction[:limit])
+        self._n = n
+        places = [(each, i) for each in (prepared, *further) for i in range(n)]
+        limits = [service.context_length - len(each.prompt) for each, _ in places]
+        if parameters.max_tokens is not None:
+            limits = [min(parameters.max_tokens, room) for room in limits]
+        speculation = speculation_of(parameters.speculation, caller.id, prediction[: limits[0]])
         self.requests = [
             Request(
-                id=f"{id}-{i}",
-                prompt=prompt,
+                id=f"{id}-{number}",
+                prompt=each.prompt,
                 sampling=parameters.sampling_with(
                     max_tokens=limit,
                     seed=derive_seed(self.seed, i),
                     stop_ids=service.stop_ids,
-                    grammar=prepared.grammar,
+                    grammar=each.grammar,
                 ),
-                priority=parameters.priority,
+                priority=max(parameters.priority, caller.best, key=PRIORITY_ORDER.__getitem__),
                 speculation=speculation,
                 prefill_only=prefill_only,
                 pin=pin,
             )
-            for i in range(n)
+            for number, ((each, i), limit) in enumerate(zip(places, limits, strict=True))
         ]
-        self._index = {request.id: i for i, request in enumerate(self.requests)}
+        self._index = {request.id: number for number, request in enumerate(self.requests)}
         stops = StopStrings(parameters.stop)
         self.committers = [
             Committer(
                 service.tokenizer,
                 stops=stops,
                 stop_ids=service.stop_ids,
-                prompt_tokens=len(prompt),
-                reader=prepared.reader(request.sampling.seed),
-                shown=prepared.shown,
+                prompt_tokens=len(each.prompt),
+                reader=each.reader(request.sampling.seed),
+                shown=each.shown,
             )
-            for request in self.requests
+            for request, (each, _) in zip(self.requests, places, strict=True)
         ]
         self._matches = [PredictionMatch(prediction) for _ in self.requests]
         self.meters = [Meter(service.metrics, protocol, started) for _ in self.requests]
+        self._about = {"id": id, "caller": caller.id or None, "name": caller.name or None, "protocol": protocol}
+        self._model = service.model_id
+        self._n = n
+        self._finishes: list[Ending] = []
+        self._closed = False
+        account: Account | None = None
         try:
+            self._account = account = Account(caller, sum(len(each.prompt) for each in (prepared, *further)))
             self._stream: Stream = service.streams.open(self.requests)
-        except Exception:
+        except Exception as error:
+            if account is not None:
+                account.close(ran=False)
             for meter in self.meters:
                 meter.end("refused")
+            log_event("reply", **self._about, finish="refused", code=as_api_error(error).code)
             raise
 
     async def __aenter__(self) -> Generation:
@@ -121,11 +142,17 @@ class Generation:
         index = self._index[delta.request_id]
         piece = self.committers[index].push(delta)
         self._matches[index].push(piece.tokens)
+        if delta.tokens or delta.finish == "prefilled":
+            self._account.read(delta.cached_tokens, index // self._n)
+        self._account.wrote(len(piece.tokens))
         self.meters[index].tokens(len(piece.tokens), delta.queued_ms)
         if piece.cut is not None:
             self._stream.cut(delta.request_id, piece.cut)
         if piece.finish is not None:
             self.meters[index].end(_OUTCOMES.get(piece.finish, "stop"))
+            self._finishes.append(piece.finish)
+            if len(self._finishes) == len(self.requests):
+                self._close()
         return Step(index, piece)
 
     def abort(self, outcome: Outcome = "cancelled") -> None:
@@ -133,16 +160,42 @@ class Generation:
         self._stream.abort()
         for meter in self.meters:
             meter.end(outcome)
+        if not self._closed:
+            self._finishes.append("abort")
+            self._close()
+
+    def _close(self) -> None:
+        """Once, however the reply ended: the caller's account and the line in the log."""
+        self._closed = True
+        self._account.close()
+        usage = self.usage()
+        figures = sum((committer.figures for committer in self.committers), SpecFigures()).body()
+        log_event(
+            "reply",
+            **self._about,
+            model=self._model,
+            prompt_tokens=usage["prompt_tokens"],
+            cached_tokens=usage["prompt_tokens_details"]["cached_tokens"],
+            output_tokens=usage["completion_tokens"],
+            ttft_ms=_rounded(self.meters[0].ttft_ms),
+            tpot_ms=_rounded(self.meters[0].tpot_ms),
+            finish=",".join(dict.fromkeys(self._finishes)),
+            speculation=self.requests[0].speculation.mode,
+            mean_accepted=_rounded(figures["mean_acceptance_length"]),
+        )
 
     def usage(self) -> JsonObject:
-        """Chat completions' `usage`: the prompt counts once, the choices' tokens add up."""
-        first = self.committers[0].usage
-        completion = sum(committer.usage.completion_tokens for committer in self.committers)
+        """Chat completions' `usage`: a prompt counts once, the choices' tokens add up."""
+        usages = [committer.usage for committer in self.committers]
+        prompts = [usages[i : i + self._n] for i in range(0, len(usages), self._n)]
+        prompt = sum(choices[0].prompt_tokens for choices in prompts)
+        cached = sum(max(choice.cached_tokens for choice in choices) for choices in prompts)
+        completion = sum(usage.completion_tokens for usage in usages)
         return {
-            "prompt_tokens": first.prompt_tokens,
+            "prompt_tokens": prompt,
             "completion_tokens": completion,
-            "total_tokens": first.prompt_tokens + completion,
-            "prompt_tokens_details": {"cached_tokens": max(c.usage.cached_tokens for c in self.committers)},
+            "total_tokens": prompt + completion,
+            "prompt_tokens_details": {"cached_tokens": cached},
             "completion_tokens_details": {
                 "reasoning_tokens": sum(committer.usage.reasoning_tokens for committer in self.committers),
                 "accepted_prediction_tokens": sum(match.accepted for match in self._matches),
@@ -159,3 +212,7 @@ class Generation:
     def committer(self) -> Committer:
         """Of the first choice."""
         return self.committers[0]
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import tokenizers
-from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
+from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
 
 from paceline.engine.errors import ModelError
 
@@ -95,6 +95,10 @@ def tokenizer_from_gguf(metadata: Mapping[str, Any]) -> tokenizers.Tokenizer:
             if type_ in (_UNKNOWN, _CONTROL, _USER_DEFINED)
         ]
     )
+    bos = metadata.get("tokenizer.ggml.bos_token_id")
+    if metadata.get("tokenizer.ggml.add_bos_token", kind == "llama") and bos is not None and bos < len(tokens):
+        opening = [tokens[bos], "$A"]
+        tokenizer.post_processor = processors.TemplateProcessing(opening, None, [(tokens[bos], int(bos))])
     return tokenizer
 
 

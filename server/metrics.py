@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 Outcome = Literal["stop", "length", "prefilled", "cancelled", "error", "refused"]
 
 _FAST = (0.001, 0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.12, 0.25, 0.5, 1.0, 2.0)
+_LAG = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5)
 _SLOW = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 
 
@@ -75,6 +76,7 @@ class Metrics:
         self.itl = histogram("inter_token_latency", "Gap between two deltas of one reply.", _FAST)
         self.queued = histogram("queue_time", "From submission to the first step a request has a part in.", _SLOW)
         self.e2e = histogram("request_latency", "From the request to its last token.", _SLOW)
+        self.loop_lag = histogram("event_loop_lag", "How late the event loop wakes what is due.", _LAG)
         self.sockets = Gauge("paceline_realtime_sockets", "Open realtime sockets.", registry=self.registry)
         self.replies = Counter(
             "paceline_replies", "Replies by protocol and end.", ["protocol", "outcome"], registry=self.registry
@@ -104,6 +106,13 @@ class Meter:
         """Milliseconds to the first token; None before it."""
         return None if self._first is None else (self._first - self._started) * 1000
 
+    @property
+    def tpot_ms(self) -> float | None:
+        """Milliseconds per token after the first; None before the second."""
+        if self._first is None or self._tokens < 2:
+            return None
+        return (self._last - self._first) * 1000 / (self._tokens - 1)
+
     def tokens(self, count: int, queued_ms: float = 0.0) -> None:
         """`count` tokens have arrived together; the request waited `queued_ms` for its first step."""
         if count == 0:
@@ -126,5 +135,5 @@ class Meter:
         self._metrics.replies.labels(self._protocol, outcome).inc()
         if outcome in ("stop", "length") and self._first is not None:
             self._metrics.e2e.observe(self._last - self._started)
-            if self._tokens > 1:
-                self._metrics.tpot.observe((self._last - self._first) / (self._tokens - 1))
+            if (tpot_ms := self.tpot_ms) is not None:
+                self._metrics.tpot.observe(tpot_ms / 1000)

@@ -122,8 +122,22 @@ Cache = Annotated[
 # Who can reach it
 Host = Annotated[str, _option("host", "Address to listen on; 0.0.0.0 opens the server to the network.")]
 Port = Annotated[int, _option("port", "TCP port to listen on; 0 picks a free one.", min=0, max=65535)]
-APIKey = Annotated[
-    str | None, _option("api-key", "Key that clients must send (and that chat and bench send).", show_default=False)
+_API_KEY = "Key that clients must send, without limits (and that chat and bench send); serve takes several."
+APIKey = Annotated[str | None, _option("api-key", _API_KEY, show_default=False)]
+APIKeys = Annotated[list[str] | None, _option("api-key", _API_KEY, show_default=False)]
+KeysFile = Annotated[
+    Path | None, _option("keys", "File of keys with limits, made by `paceline keys`.", dir_okay=False, metavar="FILE")
+]
+MaxConnections = Annotated[int, _option("max-connections", "Most connections at once, sockets included.", min=1)]
+MaxPerAddress = Annotated[
+    int, _option("max-connections-per-address", "Most of them from one address; a proxy has only one.", min=1)
+]
+MaxSocketsPerKey = Annotated[int, _option("max-sockets-per-key", "Most WebSockets of one key.", min=1)]
+Compress = Annotated[
+    bool, _option("compress", "Compress WebSocket messages, for slow networks; takes memory for each socket.")
+]
+DrainSeconds = Annotated[
+    float, _option("drain", "Seconds that running replies get to finish when the server is told to stop.", min=0.0)
 ]
 AllowOrigin = Annotated[
     list[str] | None,
@@ -134,7 +148,31 @@ AllowHost = Annotated[
     _option("allow-host", "Name in the Host header that is served besides localhost; repeat it for more."),
 ]
 ModelID = Annotated[str | None, _option("model-id", "Name under which the model is served; default: its own name.")]
-LogLevel = Annotated[Literal["debug", "info", "warning", "error"], _option("log-level", "How much is logged.")]
+LogLevel = Annotated[
+    Literal["debug", "info", "warning", "error"],
+    _option("log-level", "How much is logged; info has a line for each reply, never its text."),
+]
+LogForm = Annotated[Literal["text", "json"], _option("log-format", "Form of a line of the log.")]
+
+# Keys
+KeyStore = Annotated[Path, _option("keys", "File of keys with limits, made by `paceline keys`.", metavar="FILE")]
+
+KeyConcurrency = Annotated[
+    int | None,
+    _option("concurrency", "Most replies at once with this key.", variable="PACELINE_KEY_CONCURRENCY", min=1),
+]
+KeyTokens = Annotated[
+    int | None,
+    _option(
+        "tokens-per-minute",
+        "Most tokens a minute with this key: of prompts, where they are not cached, and of replies.",
+        min=1,
+    ),
+]
+KeyPriority = Annotated[
+    Literal["interactive", "normal", "background"],
+    _option("priority", "The best latency class that replies with this key may have."),
+]
 
 # Chat and bench
 System = Annotated[str | None, _option("system", "Instructions for the model that stand before the conversation.")]

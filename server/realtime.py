@@ -20,13 +20,14 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from paceline.engine.errors import PacelineError
 
 from .api_errors import ApiError
-from .auth import caller_of
+from .auth import caller_of, session_of
 from .context import Context
 from .conversation import Conversation
 from .generation import Generation
 from .outbox import Outbox
 from .service import DEFAULT_MODEL_ALIAS
 from .session import Abort, Begin, Output, Send, Session
+from .session_presets import preset
 from .tasks import cancel_all
 
 SUBPROTOCOL = "realtime"
@@ -93,6 +94,8 @@ class _Connection:
                 max_items=settings.max_messages, max_chars=min(settings.max_conversation, self._service.max_chars)
             ),
         )
+        if given := session_of(websocket.scope):
+            preset(self._session, given)
         self._outbox = Outbox(settings.max_outbox)
         self._sending = False
         self._replies: dict[str, asyncio.Task[None]] = {}  # by response id

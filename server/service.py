@@ -25,6 +25,7 @@ from .grammars import Grammars
 from .metrics import Metrics
 from .parameters import Limits, Parameters
 from .prepared import Prepared
+from .reply_format import FREE_TEXT, lark_of
 from .reply_grammar import lark_of_reply
 from .reply_reader import readers
 from .stage_bars import progress_bars
@@ -119,9 +120,9 @@ class Service:
         """True while the engine runs and really steps whenever it has work."""
         return self._started and not self.loop.stats().stuck
 
-    def require_model(self, model: str) -> None:
-        """Raises ApiError 404 for a model that is not the served one."""
-        if model not in (self.model_id, DEFAULT_MODEL_ALIAS):
+    def require_model(self, model: str | None) -> None:
+        """Raises ApiError 404 for a model that is not the served one; None asks for no certain one."""
+        if model is not None and model not in (self.model_id, DEFAULT_MODEL_ALIAS):
             raise ApiError(
                 404,
                 f"The model {model[:80]!r} is not served here; use {self.model_id!r} or {DEFAULT_MODEL_ALIAS!r}.",
@@ -144,7 +145,7 @@ class Service:
         chars = sum(map(len, strings([messages, tools])))
         ids, opened = await self._tokens(chars, self._encode, (messages, tools, parameters.thinking))
         if len(ids) >= self.context_length:
-            raise self._too_long(f"{len(ids)} tokens", tools)
+            raise self._too_long(f"{len(ids)} tokens", _said(tools))
         template = self.template
         wanted = lark_of_reply(template, parameters, opened=opened)
         return Prepared(
@@ -160,14 +161,52 @@ class Service:
             self._new_grammars, lambda: self.grammars.compile(lark(), param)
         )
 
+    async def prepare_text(self, prompt: str | Sequence[int], parameters: Parameters) -> Prepared:
+        """What a reply to a text or to token ids needs, which stand as they are: no template, and a text's names of
+        special tokens are control tokens. Raises RequestError as `prepare` does."""
+        ids = prompt if not isinstance(prompt, str) else await self._tokens(len(prompt), self._encode_text, prompt)
+        if len(ids) >= self.context_length:
+            raise self._too_long(f"{len(ids)} tokens", "the prompt alone is", "prompt")
+        if not ids:
+            raise RequestError("prompt has no tokens; send a text that is more than nothing.", param="prompt")
+        form = parameters.format
+        wanted = None if form.kind == FREE_TEXT.kind else await self.grammar(lambda: lark_of(form), form.param)
+        return Prepared(tuple(ids), grammar=wanted)
+
     async def prediction(self, text: str) -> tuple[int, ...]:
         """Token ids of a predicted output, as much of its beginning as could ever be generated."""
         text = text[: self.max_chars]
         ids = await self._tokens(len(text), self.tokenizer.encode, text)
         return tuple(ids[: self.context_length])
 
+    async def tokens_of_messages(
+        self, messages: Sequence[Mapping[str, Any]], parameters: Parameters, *, opening: bool
+    ) -> list[int]:
+        """A conversation of any length, with or without the opening of a reply. Raises RequestError when the template
+        refuses it."""
+        tools = [tool.body() for tool in parameters.tools.offered]
+
+        def encode(messages: Sequence[Mapping[str, Any]]) -> list[int]:
+            text, guard = self.template.prepare(messages, tools, parameters.thinking, opening=opening)
+            return self.tokenizer.encode_rendered(text, guard=guard)
+
+        return await self._tokens(sum(map(len, strings([messages, tools]))), encode, messages)
+
+    async def tokens_of_text(self, text: str, *, document: bool) -> list[int]:
+        """A text of any length. document: with what the model's texts begin with."""
+        encode = self.tokenizer.encode_document if document else self.tokenizer.encode_rendered
+        return await self._tokens(len(text), encode, text)
+
+    async def text_of(self, ids: Sequence[int]) -> str:
+        """With the names of special tokens."""
+        return await self._tokens(len(ids), self.tokenizer.spell, ids)
+
+    async def names_of(self, ids: Sequence[int]) -> list[str]:
+        """Each token for people to read."""
+        return await self._tokens(len(ids), lambda ids: list(map(self.tokenizer.token_text, ids)), ids)
+
     async def _tokens(self, chars: int, encode: Callable[[T], R], what: T) -> R:
-        """encode(what), where so many characters do not hold up the event loop."""
+        """encode(what), where so many characters or tokens do not hold up the event loop."""
         if chars <= _INLINE_CHARS:
             return encode(what)
         if chars <= _LONG_CHARS:
@@ -195,15 +234,26 @@ class Service:
         text, guard = self.template.prepare(*asked)
         size = len(text) if guard is None else len(text) - text.count(guard)
         if size > self.max_chars:  # tokenising would take seconds, only to say the same
-            raise self._too_long(f"{size} characters, more than that many tokens can hold", asked[1])
+            raise self._too_long(f"{size} characters, more than that many tokens can hold", _said(asked[1]))
         return self.tokenizer.encode_rendered(text, guard=guard), self.template.opens_thought(text)
 
-    def _too_long(self, size: str, tools: Sequence[JsonObject]) -> RequestError:
+    def _encode_text(self, text: str) -> list[int]:
+        if len(text) > self.max_chars:
+            raise self._too_long(
+                f"{len(text)} characters, more than that many tokens can hold", "the prompt alone is", "prompt"
+            )
+        return self.tokenizer.encode_document(text)
+
+    def _too_long(self, size: str, what: str, param: str = "messages") -> RequestError:
+        """what: is so long, with its verb, for the message; param: the field it came in."""
         limit = f"maximum context length is {self.context_length} tokens"
         known = f"The {limit}, set by this server's {self._limited_by}" if self._limited_by else f"This model's {limit}"
         return RequestError(
-            f"{known}, and the messages{' and tools' if tools else ''} alone are {size}; "
-            "shorten them so that at least one token of reply fits.",
-            param="messages",
+            f"{known}, and {what} {size}; shorten {param} so that at least one token of reply fits.",
+            param=param,
             code="context_length_exceeded",
         )
+
+
+def _said(tools: Sequence[JsonObject]) -> str:
+    return f"the messages{' and tools' if tools else ''} alone are"

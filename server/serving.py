@@ -11,14 +11,18 @@ from collections.abc import Callable
 from types import FrameType
 
 import uvicorn
-from uvicorn.config import LOGGING_CONFIG
 
 from paceline.engine.errors import ConfigError
 
 from . import connections
 from .app import create_app
+from .census import Census
 from .context import Context, Settings
+from .key_file import read_keys
+from .lag import probe
+from .logs import uvicorn_level
 from .service import Service
+from .tasks import cancel_all
 
 _BACKLOG = 1024
 _ENDINGS_S = 1  # after draining: for replies that were cut short to say so
@@ -69,9 +73,11 @@ def serve(
     address to open. On a signal `/ready` turns 503, new work is refused, and replies that run get `settings.drain_s`
     seconds; a second Ctrl-C ends at once.
 
-    Raises ConfigError (port in use, bad host) or whatever `build` raises.
+    Raises ConfigError (port in use, bad host, broken file of keys) or whatever `build` raises.
     """
     _raise_file_limit()
+    if settings.keys is not None:
+        read_keys(settings.keys)  # again when the model is there: said now, nobody waits for it in vain
     listener = bind(host, port)
     try:
         service = build()
@@ -101,9 +107,9 @@ def make_server(
 ) -> Server:
     """The uvicorn server for a started service; run it with `.run(sockets=[listener])`, on any thread."""
     app = create_app(service, settings)
-    access_log = settings.log_level in ("debug", "info")
 
     class Http(connections.Http):
+        census = Census(settings.max_connections, settings.max_connections_per_address)
         patience_s = settings.client_patience_s
         request_patience_s = settings.request_patience_s
 
@@ -116,11 +122,10 @@ def make_server(
         http=Http,
         ws=WebSocket,
         ws_max_size=settings.max_body,
-        ws_per_message_deflate=False,
+        ws_per_message_deflate=settings.compress,
         lifespan="off",
-        access_log=access_log,
-        log_config=LOGGING_CONFIG,
-        log_level="info" if access_log else settings.log_level,
+        log_config=None,
+        log_level=uvicorn_level(settings.log_level),
         server_header=False,
         proxy_headers=False,
         timeout_graceful_shutdown=connections.LAST_WORDS_S,
@@ -152,6 +157,7 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        self._probe = asyncio.create_task(probe(self.context.service.metrics.loop_lag))
         self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -165,3 +171,4 @@ class Server(uvicorn.Server):
             self.context.service.streams.abort_all()  # again and again: some were only about to begin
             await asyncio.wait((endings,), timeout=0.02)
         await super().shutdown(sockets)
+        await cancel_all((self._probe,))

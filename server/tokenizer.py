@@ -78,6 +78,19 @@ class Tokenizer:
         backend = self._backend if guard is None else self._guarded_by(guard)
         return _ids(backend, text)
 
+    def encode_document(self, text: str) -> list[int]:
+        """A whole text for the model to go on with: special tokens are control tokens, and it begins as the model's
+        texts do (with a BOS, or with nothing), once."""
+        ids = self.encode_rendered(text)
+        opening = self._opening
+        return ids if ids[: len(opening)] == opening else [*opening, *ids]
+
+    @cached_property
+    def _opening(self) -> list[int]:
+        """What the model's own tokenizer puts before every text."""
+        plain, whole = (self._backend.encode("a", add_special_tokens=special).ids for special in (False, True))
+        return next((whole[:i] for i in range(len(whole)) if whole[i : i + len(plain)] == plain), [])
+
     @cached_property
     def longest(self) -> int:
         """No token stands for more characters of a text than this."""
@@ -86,6 +99,11 @@ class Tokenizer:
     def decode(self, ids: Sequence[int]) -> str:
         """The text of a token stream, without special tokens; see TextDecoder for what broken UTF-8 becomes."""
         decoder = self.decoder()
+        return decoder.push(ids) + decoder.flush()
+
+    def spell(self, ids: Sequence[int]) -> str:
+        """As `decode`, with the names of special tokens."""
+        decoder = TextDecoder(self._bytes_of, strip=self._spelling.strip)
         return decoder.push(ids) + decoder.flush()
 
     def decoder(self, shown: Mapping[int, str] = MappingProxyType({})) -> TextDecoder:

@@ -47,7 +47,6 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "engine/grammar.py": "protocols, kept by the matchers of tests/server/test_grammars.py",
     "server/caller.py": "a protocol, and whoever keeps it by doing nothing",
     "server/prepared.py": "a plain record, filled in tests/server/test_service.py",
-    "server/reply_parts.py": "plain records and the reader of tests/server/test_committer.py",
     "server/train_command.py": "as a user calls it, in tests/server/test_train.py",
     "server/train_eval.py": "as a user calls it, in tests/server/test_train.py",
     "server/train_text.py": "with a model's template, in tests/server/test_train.py",

@@ -27,7 +27,7 @@ def test_a_drafter_learns_of_the_sequence_what_may_help_it() -> None:
     ask = ask_of(Row(seq, 1, samples=True, guesses=6))
     assert (ask.seq_id, list(ask.tokens), ask.prompt_length, ask.max_guesses) == ("r", [1, 2, 3, 7], 3, 6)
     assert (list(ask.blocks), ask.seed, ask.temperature) == ([5], 9, 0.5)
-    assert (ask.prediction, ask.reuse_key, ask.background, ask.constraint) == ((4,), "key", True, None)
+    assert (ask.prediction, ask.reuse_key, ask.rank, ask.constraint) == ((4,), "key", 2, None)
 
 
 def test_guesses_are_held_to_what_may_follow_the_last_token(grammars: Grammars) -> None:

@@ -9,6 +9,7 @@ from paceline.engine.errors import RequestError
 from paceline.server.api_errors import ApiError
 from paceline.server.chat_request import ChatRequest, parse_chat_request
 from paceline.server.parameters import Limits
+from paceline.server.stream_options import StreamOptions
 
 LIMITS = Limits(vocab_size=100, speculators=("auto", "none"))
 USER = {"role": "user", "content": "hi"}
@@ -21,7 +22,7 @@ def parse(**body: Any) -> ChatRequest:
 
 def test_defaults() -> None:
     asked = parse()
-    assert (asked.n, asked.stream, asked.include_usage, asked.prefill_only) == (1, False, False, False)
+    assert (asked.n, asked.delivery, asked.prefill_only) == (1, StreamOptions(), False)
     assert asked.parameters.sampling.temperature == 1.0
     assert asked.parameters.max_tokens is None
     assert asked.model is None
@@ -30,7 +31,9 @@ def test_defaults() -> None:
 def test_nulls_are_absent_and_extras_are_ignored() -> None:
     names = "model n stream stream_options max_tokens max_completion_tokens stop seed temperature tools tool_choice"
     more = "response_format prediction logprobs top_logprobs logit_bias speculation prefill_only parallel_tool_calls"
+    more += " audio function_call modalities"
     extras = {"user": "me", "store": True, "service_tier": "auto", "metadata": {"a": 1}, "x-unknown": [1]}
+    extras |= {"safety_identifier": "x", "prompt_cache_key": "y", "verbosity": "low", "functions": []}
     assert parse(**dict.fromkeys(f"{names} {more}".split()), **extras) == parse()
 
 
@@ -90,6 +93,13 @@ def test_bad_bodies_name_the_field(body: dict[str, Any], param: str) -> None:
     [
         ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
         ({"functions": [{"name": "f"}]}, "functions"),
+        ({"function_call": "auto"}, "function_call"),
+        ({"messages": [{"role": "assistant", "function_call": {"name": "f"}}]}, "messages[0].function_call"),
+        ({"messages": [{"role": "assistant", "audio": {"id": "a"}}]}, "messages[0].audio"),
+        ({"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "messages[0].content[0].type"),
+        ({"messages": [{"role": "user", "content": [{"type": "file"}]}]}, "messages[0].content[0].type"),
+        ({"audio": {"voice": "alloy", "format": "wav"}}, "audio"),
+        ({"web_search_options": {"search_context_size": "low"}}, "web_search_options"),
         ({"modalities": ["text", "audio"]}, "modalities"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages[0].content[0].type"),
     ],
@@ -98,6 +108,12 @@ def test_what_cannot_be_honoured_is_refused_not_dropped(body: dict[str, Any], pa
     with pytest.raises(ApiError) as caught:
         parse(**body)
     assert (caught.value.status, caught.value.code, caught.value.param) == (400, "unsupported", param)
+
+
+def test_older_fields_name_the_newer_ones() -> None:
+    for body, newer in (({"functions": [{"name": "f"}]}, "tools"), ({"function_call": "auto"}, "tool_choice")):
+        with pytest.raises(ApiError, match=f"older form of {newer}; send that"):
+            parse(**body)
 
 
 def test_a_format_is_one_of_the_parameters() -> None:

@@ -24,6 +24,9 @@ from paceline.engine.model.sources import DEFAULT_MODEL
 from paceline.kernels.backend import ACTIVATIONS, KV_FORMATS, WEIGHTS
 from paceline.server import options
 from paceline.server.cli import _name_of, app, chat, main, serve
+from paceline.server.context import Settings
+from paceline.server.key_file import KeyFile
+from paceline.server.limits import Allowance
 from paceline.server.page import WEB
 
 
@@ -101,6 +104,8 @@ def test_a_bad_variable_is_named(capsys: pytest.CaptureFixture[str], monkeypatch
         ("fetch {folder}", "no config.json"),
         ("serve --step-budget 8 --max-batch 16 --port 0", "--step-budget"),
         ("serve --host no.such.host.invalid", "no.such.host.invalid"),
+        ("serve ./no-such-model.gguf --port 0 --keys {empty}", "are broken"),
+        ("serve ./no-such-model.gguf --port 0 --keys {folder}/none", "make one with `paceline keys add NAME`"),
         ("chat http://127.0.0.1:1", "start one in another terminal with `paceline serve`"),
         ("chat ftp://x:1", "not the address of a server"),
         ("bench http://127.0.0.1:1 --prompts {file}", "No server answers"),
@@ -153,6 +158,11 @@ def test_defaults_are_those_of_the_engine() -> None:
     shown = {name: parameter.default for name, parameter in inspect.signature(serve).parameters.items()}
     for field in EngineConfig.__dataclass_fields__.values():
         assert shown[field.name] == field.default, field.name
+    names = {"drain_s": "drain"}
+    for field in Settings.__dataclass_fields__.values():
+        name = names.get(field.name, field.name)
+        if name in shown and shown[name] is not None:
+            assert shown[name] == field.default, field.name
 
 
 def test_people_start_at_the_temperature_the_default_model_was_made_for() -> None:
@@ -211,6 +221,24 @@ def test_serve_answers_under_every_name_and_stops_on_a_signal(model: Path) -> No
         out, err = process.communicate(timeout=WAIT_S)
     assert process.returncode == 0
     assert "Traceback" not in out + err
+
+
+def test_serve_with_a_file_of_keys(model: Path, tmp_path: Path) -> None:
+    """And several keys beside it; each reply is a line of JSON, and a key that is made meanwhile counts at once."""
+    file = KeyFile(tmp_path / "keys.json")
+    file.add("anna", Allowance())
+    options = ["--keys", str(file.path), "--api-key", "k1", "--api-key", "k2", "--log-format", "json"]
+    with serving(model, *options, "--log-level", "info", "--drain", "1") as (process, url):
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            get(f"{url}/v1/models", "k3")
+        for key in ("k1", "k2", file.add("bert", Allowance())):
+            assert get(f"{url}/v1/models", key)["object"] == "list"
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=WAIT_S)
+    lines = [orjson.loads(line) for line in err.splitlines() if line.startswith("{")]
+    assert [line["code"] for line in lines if line["message"] == "refused"] == ["invalid_api_key"]
+    assert [line["status"] for line in lines if line["message"] == "http"] == [401, 200, 200, 200]
+    assert process.returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from vocabularies import (
     byte_level_metadata,
     byte_level_tokenizer,
     random_texts,
+    sentencepiece_metadata,
     sentencepiece_tokenizer,
     text_assets,
     whole_text,
@@ -147,6 +148,30 @@ def test_no_bos_is_added_to_a_rendered_template() -> None:
     assert backend.encode("<s>hi").ids.count(1) == 2  # what a careless server would send
     assert again.encode_rendered("<s>hi").count(1) == 1
     assert again.encode("hi").count(1) == 0
+
+
+def test_a_document_begins_as_the_models_texts_do_and_only_once() -> None:
+    for metadata, opening in (
+        (sentencepiece_metadata(), [1]),
+        (sentencepiece_metadata() | {"tokenizer.ggml.add_bos_token": False}, []),
+        (byte_level_metadata(), []),
+        (byte_level_metadata() | {"tokenizer.ggml.add_bos_token": True}, [1]),
+    ):
+        tokenizer = Tokenizer.from_assets(text_assets(metadata))
+        bos = metadata["tokenizer.ggml.tokens"][1]
+        for text in ("a b", ""):
+            assert tokenizer.encode_document(text) == [*opening, *tokenizer.encode_rendered(text)]
+        assert tokenizer.encode_document(f"{bos}a b") == tokenizer.encode_rendered(f"{bos}a b")
+        assert tokenizer.encode_rendered("a b") == tokenizer.encode("a b")
+
+
+def test_spelled_tokens_have_the_names_of_special_ones() -> None:
+    tokenizer = byte_level_tokenizer()
+    text = "<|im_start|>user\nďábel 😀<|im_end|>"
+    ids = tokenizer.encode_rendered(text)
+    assert tokenizer.spell(ids) == text
+    assert tokenizer.decode(ids) == "user\nďábel 😀"
+    assert tokenizer.spell(ids[:-2]).endswith("\ufffd")
 
 
 def test_tokenizer_json_and_gguf_give_the_same_tokenizer() -> None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import openai
 import pytest
 from chat_completions import CHAT, HI, chunks, post, text_of
-from service import HOST, MODEL_ID, LiveServer, live_server, wait_until_idle
+from service import MODEL_ID, LiveServer, live_server, wait_until_idle
 from starlette.testclient import TestClient
-from starlette.types import Message, Receive, Scope, Send
 
-from paceline.server.app import create_app
 from paceline.server.context import Settings
 from paceline.server.service import Service
 
@@ -97,31 +94,6 @@ def test_chunk_order(client: TestClient) -> None:
     assert finishes == [None] * (len(events) - 1) + ["length"]
     assert not any("usage" in event for event in events)
     assert events[-1]["seed"] == 1
-
-
-def tapped(service: Service, settings: Settings, see: Callable[[bytes], object]) -> TestClient:
-    """A client whose server shows every write of a body to `see`."""
-    app = create_app(service, settings)
-
-    async def through(scope: Scope, receive: Receive, send: Send) -> None:
-        async def tap(message: Message) -> None:
-            if message["type"] == "http.response.body" and message["body"]:
-                see(message["body"])
-            await send(message)
-
-        await app(scope, receive, tap)
-
-    return TestClient(through, base_url=HOST)
-
-
-def test_the_role_comes_in_the_same_write_as_the_first_text(service: Service) -> None:
-    writes: list[bytes] = []
-    with tapped(service, Settings(), writes.append) as client:
-        chunks(client)
-    assert b'"role":"assistant"' in writes[0]
-    assert writes[0].count(b"data: ") >= 2
-    assert all(write.endswith(b"\n\n") for write in writes)
-    assert writes[-1].endswith(b"data: [DONE]\n\n")
 
 
 def test_usage_only_when_asked_and_then_alone(client: TestClient) -> None:
@@ -232,28 +204,3 @@ def test_prefill_only_warms_the_cache(client: TestClient) -> None:
     (only,) = chunks(client, messages=messages, prefill_only=True)
     assert only["choices"] == []
     assert only["usage"]["completion_tokens"] == 0
-
-
-def test_silence_is_filled_with_comments(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    commented = threading.Event()
-    runner = service.loop.engine._runner
-    forward = runner.forward
-
-    def after_a_comment(*args: Any) -> Any:
-        assert commented.wait(30)
-        return forward(*args)
-
-    monkeypatch.setattr(runner, "forward", after_a_comment)
-    with tapped(service, Settings(ping_interval_s=0.0), lambda body: commented.set()) as client:
-        answer = post(client, stream=True)
-    lines = [event for event in answer.text.split("\n\n") if event]
-    assert ": ping" in lines
-    assert all(line == ": ping" or line.startswith("data: ") for line in lines)
-    assert lines[-1] == "data: [DONE]"
-
-
-def test_accept_never_chooses_the_format(client: TestClient) -> None:
-    headers = {"accept": "application/json", "accept-encoding": "gzip"}
-    answer = client.post(CHAT, json={"messages": HI, "max_tokens": 2, "stream": True}, headers=headers)
-    assert answer.headers["content-type"].startswith("text/event-stream")
-    assert "content-encoding" not in answer.headers
