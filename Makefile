@@ -4,7 +4,7 @@
 PYTHON ?= python3
 ARGS ?=
 JOBS ?= 2
-PARTS ?= kernels step_overhead launch streams quality chat peers
+PARTS ?= kernels step_overhead launch streams quality chat voice peers
 VENV := .venv
 BIN := $(VENV)/bin
 ROOMS := engine kernels server spec web
