@@ -26,13 +26,13 @@ from paceline.server.bench_report import percentile
 
 PLAIN = {"speculation": {"mode": "none"}, "temperature": 0}
 ENDLESS = {"logit_bias": {"2": -100}}  # the default model's end token never comes
-_WORDS = (
+_TEXT = (
     "time year people way day man thing woman life child world school state family student group country problem hand "
     "part place case week company system program question work government number night point home water room mother "
     "area money story fact month lot right study book eye job word business issue side kind head house service friend "
     "father power hour game line end member law car city community name president team minute idea body information "
     "back parent face others level office door health person art war history party result change morning reason"
-).split()
+)
 
 Row = dict[str, Any]
 Part = Callable[[Running, argparse.Namespace], Awaitable[list[Row]]]
@@ -40,7 +40,7 @@ Part = Callable[[Running, argparse.Namespace], Awaitable[list[Row]]]
 
 def words(count: int, seed: object) -> list[str]:
     """Words nobody has said before: nothing of them is in a cache."""
-    return random.Random(str(seed)).choices(_WORDS, k=count)
+    return random.Random(str(seed)).choices(_TEXT.split(), k=count)
 
 
 def row(
