@@ -217,6 +217,7 @@ async def speak(server: Running, seed: str, arguments: argparse.Namespace) -> li
 
 async def talk_part(server: Running, arguments: argparse.Namespace) -> list[Row]:
     """What eight sessions see at once: first token, first clause, gaps; and how late the server's event loop is."""
+    await speak(server, "talk", arguments)  # what a server does once, on its first requests, is not looked at
     before = lag_buckets(server)
     heards: list[Heard] = []
     for round_ in range(arguments.rounds):
