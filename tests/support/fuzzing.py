@@ -1,0 +1,37 @@
+"""What holds for every answer, whatever was sent, and for the server afterwards."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from service import LiveServer, wait_until_idle
+
+Json = dict[str, Any]
+
+
+def check_error(error: Json, sent: Any) -> None:
+    """A sentence, its kind, and the field that it begins with, if it begins with one."""
+    message = error["message"]
+    assert message, error
+    assert "\n" not in message, error
+    assert message[-1] in ".)", error
+    assert error["type"] in ("invalid_request_error", "rate_limit_error"), error
+    assert error["code"] is None or isinstance(error["code"], str), error
+    first = message.split(" ", 1)[0]
+    if isinstance(sent, dict) and first.split(".")[0].split("[")[0] in sent:
+        assert isinstance(error["param"], str), error
+
+
+def parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def check_at_rest(live: LiveServer) -> None:
+    """Nothing runs, and every block is accounted for."""
+    wait_until_idle(live.service)
+    live.service.loop.engine.check()
+    assert live.service.healthy
