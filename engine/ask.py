@@ -23,7 +23,7 @@ def ask_of(row: Row) -> Ask:
         temperature=request.sampling.temperature,
         prediction=request.speculation.prediction,
         reuse_key=request.speculation.reuse_key,
-        background=request.priority == "background",
+        rank=request.rank,
         constraint=_constraint(seq),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from paceline.spec.cost import StepCost, Work
 from paceline.spec.drafters import Drafters
 from paceline.spec.guard import Guard
 from paceline.spec.heads import FinalNorm
+from paceline.spec.latency import bearable
 from paceline.spec.planner import Planner
 from paceline.spec.proposer import Proposer
 
@@ -37,8 +38,6 @@ _MEASURED = {1: 3, 2: 3, 4: 3, 8: 3, 16: 2, 64: 2}
 # Those timed again behind so many keys, which cost something for each row and something for all rows of a sequence.
 _BEHIND_KEYS = (1, 8)
 _KEYS = 512
-# A prefill chunk beside running streams may stretch their step to this many times its cost without the chunk.
-_STRETCH = 2.0
 # What rows of a rehearsal are said to cost: so much that drafting always pays, and as much for many as for one.
 _REHEARSED = {1: 1e6, 1024: 1e6}
 
@@ -112,7 +111,7 @@ def build_engine(
                 step_budget=config.step_budget,
                 queue_limit=config.queue_limit,
                 context_length=context_length,
-                prefill_limit=partial(prefill_limit, cost),
+                row_limit=partial(row_limit, cost),
                 guess_limit=lambda request: guess_limit(drafters, config.max_nodes, request),
             ),
             pages=pages,
@@ -139,11 +138,12 @@ def guess_limit(drafters: Drafters, max_nodes: int, request: Request) -> int:
     return min(max_nodes, request.speculation.max_nodes) - 1
 
 
-def prefill_limit(cost: StepCost, streams: Work, planned: Work, context: int, most: int) -> int:
-    """Rows of a prompt, up to `most` behind `context` computed ones, that may join a step of `planned` without
-    stretching it beyond what the running streams in it bear.
+def row_limit(cost: StepCost, streams: Mapping[int, Work], rank: int, planned: Work, context: int, most: int) -> int:
+    """Rows of a sequence of class `rank`, up to `most` behind `context` computed ones, that may join a step of
+    `planned` without stretching it beyond what the classes that stream in it bear.
     """
-    return cost.rows_within(_STRETCH * cost.ms(streams), planned, context, most)
+    own_ms = {each: cost.ms(work) for each, work in streams.items()}
+    return cost.rows_within(bearable(own_ms, rank), planned, context, most)
 
 
 def _measured_cost(runner: Runner, most: int) -> StepCost:

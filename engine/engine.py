@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from paceline.spec.cost import Work
 from paceline.spec.drafters import Drafters
 from paceline.spec.guard import Guard
+from paceline.spec.latency import Step
 from paceline.spec.merge import Guesses
 from paceline.spec.planner import Draft, Planner
 from paceline.spec.tree import TokenTree
@@ -194,13 +195,13 @@ class Engine:
         if guessing:
             asks = [ask_of(plan.rows[i]) for i in guessing]
             modes = [plan.rows[i].seq.request.speculation.mode for i in guessing]
-            rows = plan.work.rows
+            step = Step(plan.work, plan.streams)
 
             def pays(drafter: str, cost_ms: float, asking: Sequence[int], guesses: Sequence[Guesses]) -> bool:
-                return self._planner.pays(drafter, cost_ms, asking, asks, guesses, rows)
+                return self._planner.pays(drafter, cost_ms, asking, asks, guesses, step)
 
             guesses = self._drafters.propose(asks, modes, pays)
-            trees = dict(zip(guessing, self._planner.drafts(asks, guesses, rows), strict=True))
+            trees = dict(zip(guessing, self._planner.drafts(asks, guesses, step), strict=True))
         return [trees.get(i) or self._known_chain(row) for i, row in enumerate(plan.rows)]
 
     def _known_chain(self, row: Row) -> Draft:

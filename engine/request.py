@@ -136,6 +136,11 @@ class Request:
             f"priority must be one of {', '.join(PRIORITY_ORDER)}, got {self.priority!r}.",
         )
 
+    @property
+    def rank(self) -> int:
+        """Its class of service as a number: 0 is served first."""
+        return PRIORITY_ORDER[self.priority]
+
 
 @dataclass(frozen=True, slots=True)
 class TokenLogprob:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import time
-from bisect import insort
-from collections.abc import Callable, Iterator
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
+from itertools import accumulate, groupby
 
 from paceline.spec.cost import Work
 
 from .errors import OverloadedError, RequestError
 from .page_table import PageTable
-from .request import PRIORITY_ORDER, Request
+from .request import Request
 from .sequence import Sequence
+
+_TURNS = 4  # steps within which every decoding sequence has a row, however low its class
 
 
 @dataclass(slots=True)
@@ -35,10 +40,13 @@ class Row:
 
 @dataclass(slots=True)
 class Plan:
-    """What the next step computes. Decoding rows come first. warm: sequences that end without a row, since what they
-    would have computed is in the cache."""
+    """What the next step computes. Decoding rows come first. streams: for each class that has some of these, what its
+    own and those of classes above compute. warm: sequences that end without a row, since what they would have computed
+    is in the cache.
+    """
 
     rows: list[Row] = field(default_factory=list)
+    streams: dict[int, Work] = field(default_factory=dict)
     warm: list[Sequence] = field(default_factory=list)
 
     @property
@@ -50,17 +58,22 @@ class Plan:
         return work
 
 
+def _rank(seq: Sequence) -> int:
+    return seq.request.rank
+
+
 def age(seq: Sequence) -> tuple[int, int]:
     """Order of service: priority first, then arrival."""
-    return PRIORITY_ORDER[seq.request.priority], seq.arrival
+    return _rank(seq), seq.arrival
 
 
 class Scheduler:
     """Admits, plans, preempts and retires sequences.
 
-    max_batch: sequences that run at once. step_budget: rows of one step. prefill_limit(streams, planned, context,
-    most): how many rows of a prompt, behind `context` computed ones, may join a step that computes `planned`, so that
-    running streams, which compute `streams` of it, do not stall. guess_limit(request): most guesses per step it allows.
+    max_batch: sequences that run at once. step_budget: rows of one step. row_limit(streams, rank, planned, context,
+    most): how many rows of a sequence of class `rank`, up to `most` behind `context` computed ones, may join a step
+    that computes `planned`, so that no class stalls of which `streams`, as a plan has them, are given.
+    guess_limit(request): most guesses per step it allows.
     """
 
     def __init__(
@@ -71,7 +84,7 @@ class Scheduler:
         step_budget: int,
         queue_limit: int,
         context_length: int,
-        prefill_limit: Callable[[Work, Work, int, int], int],
+        row_limit: Callable[[Mapping[int, Work], int, Work, int, int], int],
         guess_limit: Callable[[Request], int],
     ) -> None:
         self.pages = pages
@@ -82,7 +95,7 @@ class Scheduler:
         self._step_budget = step_budget
         self._queue_limit = queue_limit
         self._context_length = context_length
-        self._prefill_limit = prefill_limit
+        self._row_limit = row_limit
         self.guess_limit = guess_limit
         self._arrivals = 0
 
@@ -120,60 +133,89 @@ class Scheduler:
     def schedule(self) -> Plan:
         """Reserve the slots of one step: decoding sequences first, then prefill chunks, then guesses."""
         plan = Plan()
-        budget = self._step_budget
-        for seq in sorted((seq for seq in self.running if seq.is_decoding), key=age):
-            if budget > 0 and seq in self.running and self._make_room(plan, seq, 1):
-                plan.rows.append(Row(seq, 1, samples=True))
-                budget -= 1
-        budget -= self._plan_prefill(plan, budget)
-        self._plan_guesses(plan, budget)
+        self._plan_decoding(plan)
+        self._plan_prefill(plan)
+        self._plan_guesses(plan)
         return plan
 
-    def _plan_prefill(self, plan: Plan, budget: int) -> int:
-        """Chunks of running prefills, then of newly admitted sequences; returns the rows used."""
-        prefilling = sorted((seq for seq in self.running if not seq.is_decoding), key=age)
-        if not prefilling and not self.waiting:
-            return 0
-        streams = plan.work
-        left, used = budget, 0
-        for seq in prefilling:
-            if left > 0 and seq in self.running:
-                left = self._bearable(streams, plan, seq, left)
-                used += (chunk := self._plan_chunk(plan, seq, left))
-                left -= chunk
-        while self.waiting and left > 0 and len(self.running) < self._max_batch:
-            seq = self.waiting[0]
-            hits = self.pages.admit(seq)
-            warm = seq.is_warm_after(0)
-            if not warm:
-                left = self._bearable(streams, plan, seq, left)
-                # Beside others only a sequence that fits whole is let in: else it would be preempted soon.
-                if left == 0 or (self.running and self.pages.room(seq) < seq.pending + 1):
-                    self.pages.release(seq)
-                    break
-            if seq.cached_tokens is None:
-                seq.cached_tokens = min(hits, len(seq.request.prompt))
-                seq.queued_ms = (time.monotonic() - seq.submitted) * 1e3
-            self.waiting.pop(0)
-            self.running.append(seq)
-            if warm:
-                plan.warm.append(seq)
-                continue
-            used += (chunk := self._plan_chunk(plan, seq, left))
-            left -= chunk
-        return used
+    def _plan_decoding(self, plan: Plan) -> None:
+        """A row for each; those of lower classes take turns where all of them would hold up the higher ones."""
+        decoding = sorted((seq for seq in self.running if seq.is_decoding), key=age)
+        for rank, alike in groupby(decoding, key=_rank):
+            longest_waiting_first = sorted(alike, key=lambda seq: -seq.skipped)
+            borne = self._borne(plan, rank, longest_waiting_first)
+            for place, seq in enumerate(longest_waiting_first):
+                if place >= borne:
+                    seq.skipped += 1
+                elif len(plan.rows) < self._step_budget and seq in self.running and self._make_room(plan, seq, 1):
+                    plan.rows.append(Row(seq, 1, samples=True))
+                    seq.skipped = 0
+            if plan.rows and _rank(plan.rows[-1].seq) == rank:
+                plan.streams[rank] = plan.work
 
-    def _bearable(self, streams: Work, plan: Plan, seq: Sequence, most: int) -> int:
+    def _borne(self, plan: Plan, rank: int, sequences: Seq[Sequence]) -> int:
+        """How many of a class's decoding sequences, from the first on, those above bear in this step.
+
+        In any case so many that none waits longer than its turn, as long as those that have waited longest come first.
+        """
+        if not plan.streams:
+            return len(sequences)
+        contexts = [seq.num_computed for seq in sequences]
+        works = list(accumulate(contexts, lambda work, context: work.beside(context, 1), initial=plan.work))
+
+        def is_too_much(place: int) -> bool:
+            return not self._row_limit(plan.streams, rank, works[place], contexts[place], 1)
+
+        turns = -(-len(sequences) // _TURNS)
+        return max(bisect_left(range(len(sequences)), True, key=is_too_much), turns)
+
+    def _plan_prefill(self, plan: Plan) -> None:
+        """Class by class, chunks of running prefills, then of newly admitted sequences."""
+        prefilling = deque(sorted((seq for seq in self.running if not seq.is_decoding), key=age))
+        left, admits = self._step_budget - len(plan.rows), True
+        while left > 0 and (prefilling or (admits and self.waiting)):
+            if admits and self.waiting and not (prefilling and _rank(prefilling[0]) <= _rank(self.waiting[0])):
+                seq = self.waiting[0]
+                most = self._admit(plan, seq, left)
+                admits = most > 0  # nobody overtakes one that cannot be let in
+            else:
+                seq = prefilling.popleft()
+                most = self._bearable(plan, seq, left)
+            if seq in self.running and seq.pending:
+                left = most - self._plan_chunk(plan, seq, most)
+
+    def _admit(self, plan: Plan, seq: Sequence, most: int) -> int:
+        """Let the first of those that wait run; returns the rows it may have, 0 when it has to wait on."""
+        places = self._max_batch - len(self.running)
+        if places <= 0 and not seq.request.prefill_only:
+            return 0
+        hits = self.pages.admit(seq)
+        if seq.is_warm_after(0):  # it needs neither a place nor rows
+            plan.warm.append(seq)
+        else:
+            most = self._bearable(plan, seq, most) if places > 0 else 0
+            # Beside others only a sequence that fits whole is let in: else it would be preempted soon.
+            if most == 0 or (self.running and self.pages.room(seq) < seq.pending + 1):
+                self.pages.release(seq)
+                return 0
+        if seq.cached_tokens is None:
+            seq.cached_tokens = min(hits, seq.prompt_length)
+            seq.queued_ms = (time.monotonic() - seq.submitted) * 1e3
+        self.waiting.remove(seq)
+        self.running.append(seq)
+        return most
+
+    def _bearable(self, plan: Plan, seq: Sequence, most: int) -> int:
         """Rows of this prompt that may join the step; the first prompt always makes progress."""
-        if not streams.rows:
+        if not plan.streams:
             return most
-        planned = plan.work
-        first = planned.rows <= streams.rows
-        return max(min(most, self._prefill_limit(streams, planned, seq.num_computed, most)), int(first))
+        first = all(row.seq.is_decoding for row in plan.rows)
+        limit = self._row_limit(plan.streams, _rank(seq), plan.work, seq.num_computed, most)
+        return max(min(most, limit), int(first))
 
     def _plan_chunk(self, plan: Plan, seq: Sequence, most: int) -> int:
         # Less than a whole chunk may fit; one token must, if need be at the cost of younger sequences.
-        if not self._make_room(plan, seq, 1):
+        if most == 0 or not self._make_room(plan, seq, 1):
             return 0
         chunk = min(seq.pending, most, self.pages.room(seq))
         self.pages.reserve(seq, chunk)
@@ -197,15 +239,15 @@ class Scheduler:
         insort(self.waiting, seq, key=age)
         self.preemptions += 1
 
-    def _plan_guesses(self, plan: Plan, budget: int) -> None:
-        """Slots for guesses, from what nobody else needs: a guess never evicts or preempts. Rows share them evenly,
-        save that background sequences get what the others leave, and nothing while anyone waits.
+    def _plan_guesses(self, plan: Plan) -> None:
+        """Slots for guesses, from what nobody else needs: a guess never evicts or preempts. Rows of a class share them
+        evenly; a lower one gets what those above leave, and nothing while someone of a higher class waits.
         """
-        guessing = [row for row in plan.rows if row.seq.is_decoding]
-        background = [row for row in guessing if row.seq.request.priority == "background"]
-        budget -= self._share([row for row in guessing if row.seq.request.priority != "background"], budget)
-        if not self.waiting:
-            self._share(background, budget)
+        left = self._step_budget - plan.work.rows
+        for rank in plan.streams:
+            if not self.waiting or _rank(self.waiting[0]) >= rank:
+                rows = [row for row in plan.rows if row.seq.is_decoding and _rank(row.seq) == rank]
+                left -= self._share(rows, left)
 
     def _share(self, rows: list[Row], budget: int) -> int:
         """Returns the slots used."""

@@ -31,6 +31,7 @@ class Sequence:
     cached_tokens: int | None = None  # prompt tokens found in the prefix cache at first admission
     submitted: float = field(default_factory=time.monotonic)
     queued_ms: float = 0.0  # from submission to first admission
+    skipped: int = 0  # steps since its last row that it has left to higher classes
     _matcher: Matcher | None = field(init=False)  # of its grammar, behind the first `_matched` tokens
     _matched: int = field(init=False)
 

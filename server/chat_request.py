@@ -41,7 +41,7 @@ def parse_chat_request(data: bytes, limits: Limits, *, max_choices: int, max_mes
     tokens = [fields.integer(key, low=1) for key in ("max_tokens", "max_completion_tokens")]
     delivery = read_stream_options(fields)
     n = fields.integer("n", low=1, high=max_choices) or 1
-    prediction = _read_prediction(fields)
+    prediction = read_prediction(fields)
     prefill_only = fields.boolean("prefill_only") or False
     return ChatRequest(
         model=fields.string("model"),
@@ -54,7 +54,7 @@ def parse_chat_request(data: bytes, limits: Limits, *, max_choices: int, max_mes
     )
 
 
-def _read_prediction(fields: Fields) -> str:
+def read_prediction(fields: Fields) -> str:
     """OpenAI's predicted output: {"type": "content", "content": text or text parts}."""
     prediction = fields.child("prediction")
     if prediction is None:
@@ -143,11 +143,16 @@ def read_content(fields: Fields, kinds: tuple[str, ...] = ("text",), key: str = 
 
 
 def _read_tool_call(call: Fields) -> Mapping[str, Any]:
-    """Earlier tool calls pass through to the template, their arguments as an object where they are one."""
+    """Earlier tool calls pass through to the template."""
     function = call.child("function")
     if function is None or (name := function.string("name")) is None:
         call.refuse("function", "must be an object with a name.")
-    arguments: Any = function.string("arguments") or "{}"
+    return template_call(call.string("id"), name, function.string("arguments") or "{}")
+
+
+def template_call(call_id: str | None, name: str, arguments: str) -> JsonObject:
+    """A call as chat templates take it, its arguments as an object where they are one."""
+    known: Any = arguments
     with suppress(RequestError):  # a cut-off call of an earlier turn is history, not a mistake of this request
-        arguments = parse_object(arguments, "arguments")
-    return {"id": call.string("id"), "type": "function", "function": {"name": name, "arguments": arguments}}
+        known = parse_object(arguments, "arguments")
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": known}}

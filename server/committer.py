@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -41,6 +42,9 @@ class Piece:
     """
 
     text: str = ""
+    text_ends: tuple[int, ...] = field(
+        default=(), compare=False
+    )  # code points of `text` at which the texts of its tokens end
     parts: tuple[Part, ...] = ()  # what `text` is, and what earlier text turned out to be
     tokens: tuple[int, ...] = ()
     logprobs: tuple[TokenLogprob, ...] | None = None  # aligned with tokens
@@ -143,9 +147,11 @@ class Committer:
         self._kept += kept
         accepted = min(delta.accepted, kept)
         parts, self._parts = joined(self._parts), []
+        texts = self._released[first:]
         self.figures.add(delta.drafted, accepted)
         return Piece(
-            text="".join(self._released[first:]),
+            text="".join(texts),
+            text_ends=tuple(accumulate(map(len, texts))),
             parts=tuple(parts),
             tokens=delta.tokens[:kept],
             logprobs=None if delta.logprobs is None else delta.logprobs[:kept],

@@ -39,6 +39,10 @@ class Settings:
     request_patience_s: float = 20.0  # for a request's head to arrive, and as long again for its body
     ping_interval_s: float = 10.0  # silence of an event stream before a comment shows that it lives
     client_patience_s: float = 30.0  # a client that takes nothing for so long while data waits for it is dropped
+    resume_s: float = 60.0  # how long after a disconnect a realtime reply that asked for it goes on, and can be resumed
+    max_parked: int = 64  # realtime sessions without a socket that wait to be resumed; then the oldest ends
+    max_replay_events: int = 4096  # of one reply that are kept to be sent again, the newest
+    max_replay: int = 2**20  # bytes of them
     drain_s: float = 20.0  # what running replies get to finish once the server is told to stop
     log_level: str = "warning"  # "debug" and "info" also log each request and each reply
 

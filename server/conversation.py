@@ -3,61 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
 
 from paceline.engine.errors import RequestError
 
-from .api_errors import not_supported
-from .chat_request import read_content
-from .fields import Fields, JsonObject
-
-Status = Literal["completed", "incomplete", "in_progress"]
-
-_PART_KINDS = {"user": "input_text", "system": "input_text", "assistant": "output_text"}
-
-
-@dataclass(slots=True)
-class Item:
-    """One message. Only the reply that is being written changes."""
-
-    id: str
-    role: str
-    text: str
-    status: Status = "completed"
-
-    def body(self) -> JsonObject:
-        """The item as clients see it."""
-        started = bool(self.text) or self.status != "in_progress"
-        return {
-            "id": self.id,
-            "object": "realtime.item",
-            "type": "message",
-            "status": self.status,
-            "role": self.role,
-            "content": [{"type": _PART_KINDS[self.role], "text": self.text}] if started else [],
-        }
-
-    def message(self) -> JsonObject:
-        """The item as a chat template takes it."""
-        return {"role": self.role, "content": self.text}
-
-
-def read_item(fields: Fields, new_id: str) -> Item:
-    """A client's item; `new_id` is used when it brings none. Raises RequestError or ApiError."""
-    kind = fields.string("type") or "message"
-    if kind != "message":
-        raise not_supported(fields.name("type"), f"An item of type {kind[:40]!r}")
-    role = fields.choice("role", (*_PART_KINDS, "developer"))
-    if role is None:
-        fields.refuse("role", f"is missing; use one of {', '.join(_PART_KINDS)}.")
-    item_id = fields.string("id")
-    if item_id is not None and not 0 < len(item_id) <= 64:
-        fields.refuse("id", f"must have 1 to 64 characters, got {len(item_id)}.")
-    if not fields.has("content"):
-        fields.refuse("content", "is missing; send a list with one text part.")
-    text = read_content(fields, ("input_text", "output_text", "text"))
-    return Item(item_id or new_id, "system" if role == "developer" else role, text)
+from .fields import JsonObject
+from .items import FunctionCall, FunctionCallOutput, Item, Message, chat_messages
 
 
 class Conversation:
@@ -67,6 +17,7 @@ class Conversation:
         self._items: list[Item] = []
         self._max_items = max_items
         self._max_chars = max_chars
+        self.version = 0  # another number after each change, but for a reply that grows
 
     def __iter__(self) -> Iterator[Item]:
         return iter(self._items)
@@ -95,12 +46,14 @@ class Conversation:
             if known is after:
                 place = index + 1
         self._items.insert(place, item)
+        self.version += 1
         return self.before(item)
 
     def add(self, item: Item, after: str | None = None) -> str | None:
         """Inserts behind the item `after`, first for "root", last for None; returns the id of the item before it.
 
-        Raises RequestError for an unknown `after`, an id that is taken, or a conversation over its bounds.
+        Raises RequestError for an unknown `after`, an id that is taken, the output of a call that is not there, or a
+        conversation over its bounds.
         """
         if any(known.id == item.id for known in self._items):
             raise RequestError(
@@ -108,20 +61,31 @@ class Conversation:
                 param="item.id",
                 code="item_exists",
             )
-        chars = sum(len(known.text) for known in self._items) + len(item.text)
-        if len(self._items) >= self._max_items or chars > self._max_chars:
+        if isinstance(item, FunctionCallOutput) and not self._has_call(item.call_id):
             raise RequestError(
-                f"The conversation is full ({self._max_items} items or {self._max_chars} characters); "
-                "delete items, or open a new session.",
-                code="conversation_full",
+                f"There is no function call {item.call_id!r} in this conversation; add the call before its output.",
+                param="item.call_id",
+                code="call_not_found",
             )
+        self.require_room(item.size)
         place = len(self._items)
         if after == "root":
             place = 0
         elif after is not None:
             place = self._items.index(self.find(after, "previous_item_id")) + 1
         self._items.insert(place, item)
+        self.version += 1
         return self.before(item)
+
+    def require_room(self, chars: int) -> None:
+        """Raises RequestError (code `conversation_full`) when an item of so many characters cannot be added."""
+        size = sum(known.size for known in self._items) + chars
+        if len(self._items) >= self._max_items or size > self._max_chars:
+            raise RequestError(
+                f"The conversation is full ({self._max_items} items or {self._max_chars} characters); "
+                "delete items, or open a new session.",
+                code="conversation_full",
+            )
 
     def before(self, item: Item) -> str | None:
         """The id of the item before `item`; None when it is the first, or gone."""
@@ -134,7 +98,18 @@ class Conversation:
 
     def remove(self, item: Item) -> None:
         self._items.remove(item)
+        self.version += 1
+
+    def cut(self, message: Message, end: int) -> None:
+        """Keeps the first `end` code points of a message."""
+        if end < len(message.text):
+            message.text = message.text[:end]
+            message.status = "incomplete"
+        self.version += 1
 
     def messages(self) -> list[JsonObject]:
         """For the chat template; replies that were cut off before their first word are left out."""
-        return [item.message() for item in self._items if item.text or item.status == "completed"]
+        return chat_messages(self._items)
+
+    def _has_call(self, call_id: str) -> bool:
+        return any(isinstance(known, FunctionCall) and known.call_id == call_id for known in self._items)

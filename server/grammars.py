@@ -199,8 +199,9 @@ def _on_deep_stack(work: Callable[[], T]) -> T:
 
 def _reason(matcher: LLMatcher) -> str:
     """The library's own words, without the place in a text that the client has not written and the picture of it."""
-    if matcher.stop_reason() == "NoExtensionBias":
+    error = matcher.get_error().removesuffix(" <non-verbose/>")
+    if error.startswith("NoExtension"):  # the name of a state, for people who know the library
         return "nothing fits it"
-    text = re.sub(r"^(at )?\d+\(\d+\): ", "", matcher.get_error())
+    text = re.sub(r"^(at )?\d+\(\d+\): ", "", error)
     lines = [line.strip() for line in re.split(r"\n\s*\d+ \| ", text)[0].splitlines()]
     return " ".join(line for line in lines if line.strip("^ "))[:300].rstrip(". ")

@@ -1,4 +1,4 @@
-"""Events on their way to one socket: bounded, and merging text deltas while the client is slow."""
+"""Events on their way to one socket: bounded, and merging deltas while the client is slow."""
 
 from __future__ import annotations
 
@@ -8,18 +8,25 @@ from collections import deque
 from .fields import JsonObject
 from .step_counts import add_counts
 
+# What says where a delta belongs: two that agree in all of it can be one
+_PLACE = ("type", "item_id", "output_index", "content_index")
+# Tell nothing that the text does not: a client that is behind does without them
+_DISPENSABLE = frozenset(("x_response.clause",))
+
 
 class Outbox:
-    """First in, first out, except that a delta joins the one of its response or item that still waits.
+    """First in, first out, except that a delta joins the last one of its response that still waits, if it continues it;
+    where events do not name their response, of its item.
 
-    So a response has at most one delta waiting: text is joined, counts are summed, x_seq is the last one. What a
-    client's own messages bring is bounded by its reader, which looks at `full`.
+    Text is joined, counts are summed, timings are kept, the sequence number is the last one; a delta of another kind or
+    item stands behind it. So what waits for a response does not grow with its length. What a client's own messages
+    bring is bounded by its reader, which looks at `full`.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._events: deque[JsonObject] = deque()
-        self._waiting_delta: dict[str, JsonObject] = {}  # by place
+        self._waiting_delta: dict[str, JsonObject] = {}  # by whose it is: its last event here, if that is a delta
         self._changed = asyncio.Event()
 
     def __len__(self) -> int:
@@ -31,16 +38,20 @@ class Outbox:
         return len(self._events) >= self._limit
 
     def put(self, event: JsonObject) -> None:
-        place = _place_of(event)
-        if "delta" in event:
-            waiting = self._waiting_delta.get(place)
-            if waiting is not None and waiting["type"] == event["type"]:
+        """The event itself is not changed."""
+        owner = _owner_of(event)
+        if event["type"] in _DISPENSABLE:
+            if self.full:
+                return
+        elif "delta" in event:
+            waiting = self._waiting_delta.get(owner)
+            if waiting is not None and all(waiting.get(key) == event.get(key) for key in _PLACE):
                 _join(waiting, event)
                 return
             event = dict(event)
-            self._waiting_delta[place] = event
+            self._waiting_delta[owner] = event
         else:
-            self._waiting_delta.pop(place, None)
+            self._waiting_delta.pop(owner, None)
         self._events.append(event)
         self._changed.set()
 
@@ -49,20 +60,19 @@ class Outbox:
             self._changed.clear()
             await self._changed.wait()
         event = self._events.popleft()
-        place = _place_of(event)
-        if self._waiting_delta.get(place) is event:
-            del self._waiting_delta[place]
+        if self._waiting_delta.get(_owner_of(event)) is event:
+            del self._waiting_delta[_owner_of(event)]
         return event
 
 
-def _place_of(event: JsonObject) -> str:
-    """What an event is about: a response, or, where events do not name it, one of its items."""
-    place: str = event.get("response_id") or event.get("item_id") or ""
-    return place
+def _owner_of(event: JsonObject) -> str:
+    """ "" for what is about no response."""
+    owner: str = event.get("response_id") or event.get("item_id") or ""
+    return owner
 
 
 def _join(first: JsonObject, second: JsonObject) -> None:
-    """`sequence_number` stays that of the first: numbers never go back."""
+    """`sequence_number` stays that of the first: it never goes back."""
     first["delta"] += second["delta"]
     if "x_seq" in second:
         first["x_seq"] = second["x_seq"]
@@ -70,3 +80,5 @@ def _join(first: JsonObject, second: JsonObject) -> None:
         first["x_spec"] = add_counts(first["x_spec"], second["x_spec"]) if "x_spec" in first else second["x_spec"]
     if "logprobs" in second:
         first["logprobs"] = [*first["logprobs"], *second["logprobs"]]
+    if "x_timing" in second:
+        first["x_timing"] = [*first.get("x_timing", ()), *second["x_timing"]]

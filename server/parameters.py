@@ -16,6 +16,7 @@ from .fields import Fields
 from .reply_format import FREE_TEXT, ReplyFormat, read_format, read_structured_outputs
 from .thinking import MODELS_OWN, Thinking, read_thinking
 from .tool_use import NO_TOOLS, ToolUse, read_tools
+from .voice import NO_VOICE, Voice
 
 MAX_STOP_STRINGS = 64
 MAX_STOP_CHARS = 1000
@@ -70,6 +71,7 @@ class Parameters:
     tools: ToolUse = NO_TOOLS
     thinking: Thinking = MODELS_OWN
     format: ReplyFormat = FREE_TEXT
+    voice: Voice = NO_VOICE
 
     def sampling_with(
         self, *, max_tokens: int, seed: int, stop_ids: frozenset[int], grammar: Grammar | None = None

@@ -91,8 +91,12 @@ def _read_grammar(fields: Fields) -> ReplyFormat:
 def _read_schema_alone(fields: Fields) -> ReplyFormat:
     """vLLM's `json`: the schema, or its text."""
     value, name = fields.values["json"], fields.name("json")
-    schema = parse_object(value, name) if isinstance(value, str) else fields.required("json", "a JSON schema").values
-    return _of_schema(schema, strict=False, param=name)
+    if not isinstance(value, str):
+        return _of_schema(fields.required("json", "a JSON schema").values, strict=False, param=name)
+    try:
+        return _of_schema(parse_object(value, name), strict=False, param=name)
+    except RequestError as error:
+        raise RequestError(str(error), param=name, code=error.code) from None
 
 
 def _read_choice(fields: Fields) -> ReplyFormat:

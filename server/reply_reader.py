@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from array import array
 from collections.abc import Callable, Sequence
 
@@ -68,6 +69,7 @@ class ReplyReader:
         self._tell = Telling(tools, parallel=parallel, key=key, call_id=format.call_id if format else str)
         self._tell.thinking = opened
         self._marks = StopStrings((format.marker,) if format else ())
+        self._unmarked = re.compile(f"[^{re.escape(format.marker[0])}]+" if format else r"(?s:.)+")
         self.over = False
         self._parser = self._reply()
         next(self._parser)
@@ -81,27 +83,38 @@ class ReplyReader:
         return self._tell.thinking
 
     def push(self, text: str) -> list[Part]:
-        self._feed([*reversed(text)])
+        self._feed(text)
         return self._tell.take()
 
     def close(self) -> list[Part]:
-        self._feed([""])
+        if not self.over:
+            self._send("")
+        while self._tell.again and not self.over:
+            self._feed("")
+            self._send("")
         return self._tell.take()
 
-    def _feed(self, chars: list[str]) -> None:
-        """chars: a stack, the next one last."""
-        while chars and not self.over:
-            char = chars.pop()
-            self._tell.held += char
-            try:
-                self._parser.send(char)
-            except StopIteration:
-                self.over = True
-            if self._tell.again:
-                if not char:
-                    chars.append(char)  # the end comes once more, behind what is read again
-                chars += reversed(self._tell.again)
-                self._tell.again = ""
+    def _feed(self, text: str) -> None:
+        tell, place = self._tell, 0
+        while not self.over:
+            if tell.again:
+                text, place, tell.again = tell.again + text[place:], 0, ""
+            if place == len(text):
+                return
+            if tell.passing is not None and (many := tell.passing[0].match(text, place)):
+                tell.passing[1](many[0])
+                place = many.end()
+            else:
+                self._send(text[place])
+                place += 1
+
+    def _send(self, char: str) -> None:
+        self._tell.held += char
+        self._tell.passing = None
+        try:
+            self._parser.send(char)
+        except StopIteration:
+            self.over = True
 
     def _reply(self) -> Chars[None]:
         if self._tags is not None:
@@ -118,12 +131,15 @@ class ReplyReader:
     def _text(self) -> Chars[bool]:
         """Words up to a mark, True; or to the end of the reply."""
         tell, state = self._tell, 0
+        tell.passing = (self._unmarked, tell.put_words)
         while char := (yield):
             state, _, size = self._marks.scan(state, char)
             if size:
                 tell.words(keep=size)
                 return True
             tell.words(keep=self._marks.pending(state))
+            if not tell.held:
+                tell.passing = (self._unmarked, tell.put_words)
         tell.words()
         return False
 
@@ -158,10 +174,13 @@ class ReplyReader:
         tell.thinking = True
         yield from self._space()
         closing, state = StopStrings((tags.close,)), 0
+        inside = re.compile(rf"[^\s{re.escape(tags.close[0])}]+")
         while char := (yield):
             state, _, size = closing.scan(state, char)
             kept = size or closing.pending(state)
             tell.thought(len(tell.held[: len(tell.held) - kept].rstrip()))
+            if not tell.held:
+                tell.passing = (inside, tell.put_thought)
             if size:
                 tell.held = ""
                 tell.thinking = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +26,7 @@ from .grammars import Grammars
 from .metrics import Metrics
 from .parameters import Limits, Parameters
 from .prepared import Prepared
+from .reply_format import FREE_TEXT, lark_of
 from .reply_grammar import lark_of_reply
 from .reply_reader import readers
 from .stage_bars import progress_bars
@@ -72,6 +74,7 @@ class Service:
         self.fingerprint = f"paceline-{model_id}"
         self._started = False
         self._long_prompts = ThreadPoolExecutor(1, "paceline-long-prompt")
+        self._ahead = ThreadPoolExecutor(1, "paceline-ahead")
         self._new_grammars = ThreadPoolExecutor(1, "paceline-new-grammar")  # a slow one delays other new ones alone
 
     @classmethod
@@ -110,8 +113,8 @@ class Service:
 
     def stop(self) -> None:
         self._started = False
-        for pool in (self._long_prompts, self._new_grammars):
-            pool.shutdown(wait=False, cancel_futures=True)
+        for executor in (self._long_prompts, self._new_grammars, self._ahead):
+            executor.shutdown(wait=False, cancel_futures=True)
         self.loop.stop()
 
     @property
@@ -144,7 +147,7 @@ class Service:
         chars = sum(map(len, strings([messages, tools])))
         ids, opened = await self._tokens(chars, self._encode, (messages, tools, parameters.thinking))
         if len(ids) >= self.context_length:
-            raise self._too_long(f"{len(ids)} tokens", tools=tools)
+            raise self._too_long(f"{len(ids)} tokens", _said(tools))
         template = self.template
         wanted = lark_of_reply(template, parameters, opened=opened)
         return Prepared(
@@ -154,21 +157,40 @@ class Service:
             shown=template.shown.characters,
         )
 
-    async def prepare_text(self, prompt: str | Sequence[int], parameters: Parameters) -> Prepared:
-        """What a reply to a text or to token ids needs, which stand as they are: no template, and a text's names of
-        special tokens are control tokens. Raises RequestError when no room is left, as `prompt` does."""
-        ids = prompt if not isinstance(prompt, str) else await self._tokens(len(prompt), self._encode_text, prompt)
-        if len(ids) >= self.context_length:
-            raise self._too_long(f"{len(ids)} tokens", "prompt")
-        if not ids:
-            raise RequestError("prompt has no tokens; send a text that is more than nothing.", param="prompt")
-        return Prepared(tuple(ids))
+    async def prompts_ahead(
+        self, conversations: Sequence[Sequence[Mapping[str, Any]]], parameters: Parameters
+    ) -> list[tuple[int, ...]]:
+        """The prompts that replies to `conversations` would have, less those that are too long or that the template
+        refuses: [] if it refuses all. Off the event loop, and for one caller at a time: nobody waits for them."""
+        tools = [tool.body() for tool in parameters.tools.offered]
+
+        def encode() -> list[tuple[int, ...]]:
+            prompts = []
+            for messages in conversations:
+                with contextlib.suppress(RequestError):
+                    prompts.append(tuple(self._encode((messages, tools, parameters.thinking))[0]))
+            return prompts
+
+        prompts = await asyncio.get_running_loop().run_in_executor(self._ahead, encode)
+        return [prompt for prompt in prompts if len(prompt) < self.context_length]
 
     async def grammar(self, lark: Callable[[], str], param: str) -> Grammar:
         """`Grammars.compile` of what `lark` returns, both off the event loop. Raises RequestError, naming `param`."""
         return await asyncio.get_running_loop().run_in_executor(
             self._new_grammars, lambda: self.grammars.compile(lark(), param)
         )
+
+    async def prepare_text(self, prompt: str | Sequence[int], parameters: Parameters) -> Prepared:
+        """What a reply to a text or to token ids needs, which stand as they are: no template, and a text's names of
+        special tokens are control tokens. Raises RequestError as `prepare` does."""
+        ids = prompt if not isinstance(prompt, str) else await self._tokens(len(prompt), self._encode_text, prompt)
+        if len(ids) >= self.context_length:
+            raise self._too_long(f"{len(ids)} tokens", "the prompt alone is", "prompt")
+        if not ids:
+            raise RequestError("prompt has no tokens; send a text that is more than nothing.", param="prompt")
+        form = parameters.format
+        wanted = None if form.kind == FREE_TEXT.kind else await self.grammar(lambda: lark_of(form), form.param)
+        return Prepared(tuple(ids), grammar=wanted)
 
     async def prediction(self, text: str) -> tuple[int, ...]:
         """Token ids of a predicted output, as much of its beginning as could ever be generated."""
@@ -231,21 +253,26 @@ class Service:
         text, guard = self.template.prepare(*asked)
         size = len(text) if guard is None else len(text) - text.count(guard)
         if size > self.max_chars:  # tokenising would take seconds, only to say the same
-            raise self._too_long(f"{size} characters, more than that many tokens can hold", tools=asked[1])
+            raise self._too_long(f"{size} characters, more than that many tokens can hold", _said(asked[1]))
         return self.tokenizer.encode_rendered(text, guard=guard), self.template.opens_thought(text)
 
     def _encode_text(self, text: str) -> list[int]:
         if len(text) > self.max_chars:
-            raise self._too_long(f"{len(text)} characters, more than that many tokens can hold", "prompt")
+            raise self._too_long(
+                f"{len(text)} characters, more than that many tokens can hold", "the prompt alone is", "prompt"
+            )
         return self.tokenizer.encode_document(text)
 
-    def _too_long(self, size: str, param: str = "messages", tools: Sequence[JsonObject] = ()) -> RequestError:
+    def _too_long(self, size: str, what: str, param: str = "messages") -> RequestError:
+        """what: is so long, with its verb, for the message; param: the field it came in."""
         limit = f"maximum context length is {self.context_length} tokens"
         known = f"The {limit}, set by this server's {self._limited_by}" if self._limited_by else f"This model's {limit}"
-        too_long = "the messages and tools alone are" if tools else f"{param} alone takes"
         return RequestError(
-            f"{known}, and {too_long} {size}; "
-            f"shorten {'them' if tools else 'it'} so that at least one token of reply fits.",
+            f"{known}, and {what} {size}; shorten {param} so that at least one token of reply fits.",
             param=param,
             code="context_length_exceeded",
         )
+
+
+def _said(tools: Sequence[JsonObject]) -> str:
+    return f"the messages{' and tools' if tools else ''} alone are"

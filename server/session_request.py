@@ -8,15 +8,25 @@ from dataclasses import replace
 from .api_errors import ApiError, not_supported
 from .fields import Fields, JsonObject, describe
 from .parameters import Limits, Parameters, read_parameters
+from .thinking import read_thinking
+from .tool_use import read_tools
+from .voice import read_voice
 
-# Events of the Realtime API, or of a later version of this server, that cannot be honoured: said so by name.
+# Events of the Realtime API that cannot be honoured: said so by name.
 _UNSUPPORTED = (
     "input_audio_buffer.",
     "output_audio_buffer.",
     "transcription_session.",
-    "conversation.item.truncate",
-    "input_text.",
-    "x_response.",
+)
+
+_AUDIO = (
+    "audio",
+    "speed",
+    "turn_detection",
+    "input_audio_format",
+    "output_audio_format",
+    "input_audio_transcription",
+    "input_audio_noise_reduction",
 )
 
 
@@ -34,20 +44,29 @@ def unknown_event(kind: str, known: Iterable[str]) -> ApiError:
 
 def read_settings(fields: Fields, limits: Limits, base: Parameters) -> Parameters:
     """`base` with what a session or response object changes, extensions included. Raises RequestError or ApiError."""
+    for key in _AUDIO:
+        if fields.has(key):
+            raise not_supported(fields.name(key), "Audio")
+    if isinstance(fields.values.get("voice"), str):  # the name of one
+        raise not_supported(fields.name("voice"), "Audio")
     for key in ("output_modalities", "modalities"):  # the second is the name of the beta
         modalities = fields.array(key)
         if modalities is not None and modalities != ["text"]:
             raise not_supported(fields.name(key), 'Output other than ["text"]')
-    if fields.array("tools"):
-        raise not_supported(fields.name("tools"), "Tool calling")
-    limit = fields.values.get("max_output_tokens")
+    base = replace(base, tools=read_tools(fields, base.tools), thinking=read_thinking(fields, base.thinking))
+    for key in ("max_response_output_tokens", "max_output_tokens"):  # the first is the name of the beta
+        if fields.has(key):
+            base = replace(base, max_tokens=_read_limit(fields, key))
+    return replace(read_parameters(fields, limits, base), voice=read_voice(fields, base.voice))
+
+
+def _read_limit(fields: Fields, key: str) -> int | None:
+    limit = fields.values[key]
     if limit == "inf":
-        base = replace(base, max_tokens=None)
-    elif limit is not None:
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            fields.refuse("max_output_tokens", f'must be a positive integer or "inf", got {describe(limit)}.')
-        base = replace(base, max_tokens=limit)
-    return read_parameters(fields, limits, base)
+        return None
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        fields.refuse(key, f'must be a positive integer or "inf", got {describe(limit)}.')
+    return limit
 
 
 def read_metadata(fields: Fields) -> JsonObject | None:

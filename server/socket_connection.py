@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Protocol
 
 import orjson
 from starlette.requests import Request
@@ -19,6 +19,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from .api_errors import ApiError
 from .context import Context
+from .fields import JsonObject
 from .outbox import Outbox
 from .service import DEFAULT_MODEL_ALIAS
 from .tasks import cancel_all
@@ -34,6 +35,7 @@ _MESSAGE_CHARS = 1024  # what a message counts besides its own length, for the e
 _log = logging.getLogger("paceline.server")
 
 Close = tuple[int, str]
+Spell = Callable[[JsonObject], JsonObject | None]
 
 
 class Sockets:
@@ -89,19 +91,28 @@ class Listener(Protocol):
         """The server shuts down: what runs may end, nothing new begins."""
 
 
+def as_it_is(event: JsonObject) -> JsonObject:
+    return event
+
+
 class SocketConnection:
     """One accepted socket."""
 
-    def __init__(self, context: Context, websocket: WebSocket, listener: Listener, outbox: Outbox) -> None:
+    def __init__(
+        self, context: Context, websocket: WebSocket, listener: Listener, outbox: Outbox, spell: Spell = as_it_is
+    ) -> None:
+        """spell: an event as this client knows it, None for one it knows nothing of."""
         self._context = context
         self._websocket = websocket
         self._listener = listener
         self._outbox = outbox
+        self._spell = spell
         self._sending = False
 
-    async def run(self) -> Close | None:
-        """Until the client leaves (None), breaks the rules, or the server drains; returns how to close."""
-        tasks = [asyncio.create_task(part) for part in (self._read(), self._write(), self._drain())]
+    async def run(self, *endings: Coroutine[Any, Any, Close | None]) -> Close | None:
+        """Until the client leaves (None), breaks the rules, the server drains, or one of `endings` returns; returns how
+        to close."""
+        tasks = [asyncio.create_task(part) for part in (self._read(), self._write(), self._drain(), *endings)]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             closes = [_close_of(task) for task in done]
@@ -133,7 +144,9 @@ class SocketConnection:
 
     async def _write(self) -> Close | None:
         while True:
-            event = await self._outbox.get()
+            event = self._spell(await self._outbox.get())
+            if event is None:
+                continue
             self._sending = True
             try:
                 await self._websocket.send({"type": "websocket.send", "text": orjson.dumps(event).decode()})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 from starlette.requests import Request
@@ -11,9 +12,11 @@ from .auth import caller_of
 from .context import Context
 from .delivery import deliver
 from .generation import Generation
+from .parameters import Parameters
+from .prepared import Prepared
 from .reply_writer import ReplyForm
 from .request_body import read_body
-from .text_request import parse_text_request
+from .text_request import Prompt, parse_text_request
 from .text_shape import TextShape
 
 
@@ -36,7 +39,7 @@ class TextCompletions:
         service.require_model(asked.model)
         shape = TextShape(service.tokenizer)
         form = ReplyForm(service, "cmpl", shape, asked.delivery, telemetry=asked.parameters.telemetry)
-        prepared, *further = [await service.prepare_text(prompt, asked.parameters) for prompt in asked.prompts]
+        prepared, *further = [await self._prepare(prompt, asked.parameters) for prompt in asked.prompts]
         generation = Generation(
             service,
             id=form.id,
@@ -49,3 +52,8 @@ class TextCompletions:
             caller=caller_of(request.scope),
         )
         return await deliver(request, generation, form, settings.ping_interval_s)
+
+    async def _prepare(self, prompt: Prompt, parameters: Parameters) -> Prepared:
+        """Raises RequestError."""
+        await asyncio.sleep(0)  # many short prompts take their time too: others get their turn between two
+        return await self._service.prepare_text(prompt, parameters)

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from .cost import StepCost, Work
 from .gain import Gain
+from .latency import Step, bearable
 from .merge import NO_GUESSES, Guesses
 from .proposer import Ask
 from .stats import Acceptance
@@ -16,9 +17,9 @@ from .tree import TokenTree
 Reason = Literal["prefill", "off", "no room", "no guesses", "not worth it", "budget", "best"]
 """Why a tree has the size it has. prefill: the prompt is not read to its end. off: the request or the server allows no
 guesses, or no drafter makes any for it. no room: the reply, the context, the step or the cache has none left,
-or a background request leaves it to those that wait. In these nobody was asked. no guesses: none came. not worth it:
+or it is left to someone of a higher class that waits. In these nobody was asked. no guesses: none came. not worth it:
 each would lower the rate; or the guard made the step plain, and nobody was asked. budget: the sequence may have no
-more. best: another would lower the rate, or there is none."""
+more. best: another would lower the rate or hold a higher class up, or there is none."""
 
 _Choice = tuple[float, int, int]  # -(likelihood that the guess and all its ancestors are right), sequence, guess
 
@@ -77,14 +78,14 @@ class Planner:
         asking: Sequence[int],
         asks: Sequence[Ask],
         guesses: Sequence[Guesses],
-        rows: int,
+        step: Step,
     ) -> bool:
         """Whether the guesses a drafter would add are worth the time it takes; if so it must be asked.
 
-        asking: those of the asks it would answer. guesses: what the asks have so far. rows: that the step
-        computes anyway, the roots included.
+        asking: those of the asks it would answer. guesses: what the asks have so far. step: what is computed anyway,
+        the roots included.
         """
-        plan = self._plan(asks, guesses, rows)
+        plan = self._plan(asks, guesses, step)
         self._learn_gain(asks, guesses, plan)
         sequences = [(asks[i].seq_id, plan.expected[i]) for i in asking]
         pays = self._gain.pays(drafter, cost_ms, sequences, plan.rate, plan.ms)
@@ -92,17 +93,17 @@ class Planner:
             self._asked = _Asked(drafter, asking, plan)
         return pays
 
-    def drafts(self, asks: Sequence[Ask], guesses: Sequence[Guesses], rows: int) -> list[Draft]:
-        """Trees that maximise (sequences + accepted guesses) / ms. rows: that the step computes anyway."""
-        plan = self._plan(asks, guesses, rows)
+    def drafts(self, asks: Sequence[Ask], guesses: Sequence[Guesses], step: Step) -> list[Draft]:
+        """Trees that maximise (sequences + accepted guesses) / ms. step: what is computed anyway."""
+        plan = self._plan(asks, guesses, step)
         self._learn_gain(asks, guesses, plan)
         return [
             _draft(ask, mine, picks, _reason(ask, mine, picks))
             for ask, mine, picks in zip(asks, guesses, plan.picks, strict=True)
         ]
 
-    def _plan(self, asks: Sequence[Ask], guesses: Sequence[Guesses], rows: int) -> _Plan:
-        """Background sequences choose among what is left when all others have chosen."""
+    def _plan(self, asks: Sequence[Ask], guesses: Sequence[Guesses], step: Step) -> _Plan:
+        """Class after class: each chooses among what those above have left, and within what they bear."""
         # What a prompt's chunk takes does not count: it would make every guess beside it look cheap, though its time is
         # as dear as in the steps to come, and the next chunk waits for it. A row costs what it adds to the whole step.
         roots = Work(0)
@@ -110,14 +111,20 @@ class Planner:
             roots = roots.beside(len(ask.tokens) - 1, 1)
         plan = _Plan([[] for _ in asks], [0.0] * len(asks), self._cost.ms(roots))
         seen_ms = [self._cost.seen_ms * len(ask.tokens) for ask in asks]
-        for background in (False, True):
+        rows, plain_ms = step.work.rows, plan.ms
+        own_ms: dict[int, float] = {}  # of the step, for each class above: of its rows and those above it
+        for rank in sorted({*step.streams, *(ask.rank for ask in asks)}):
             ranked: list[_Choice] = []
             for sequence, (ask, mine) in enumerate(zip(asks, guesses, strict=True)):
-                if mine.tokens and ask.background == background:
+                if mine.tokens and ask.rank == rank:
                     ranked += self._ranked(sequence, ask, mine)
             if ranked:
                 ranked.sort()  # a child is never likelier than its parent and numbered after it, so parents stay first
-                rows = self._take_best(plan, ranked, rows, seen_ms)
+                # Before guesses the step is this much longer than the plan, which leaves chunks out.
+                beside_ms = self._cost.ms(step.work) - plain_ms if own_ms else 0.0
+                rows = self._take_best(plan, ranked, rows, seen_ms, bearable(own_ms, rank) - beside_ms)
+            if rank in step.streams:
+                own_ms[rank] = self._cost.ms(step.streams[rank]) + plan.ms - plain_ms
         return plan
 
     def _ranked(self, sequence: int, ask: Ask, guesses: Guesses) -> list[_Choice]:
@@ -135,10 +142,13 @@ class Planner:
         ranked.sort()
         return ranked[: ask.max_guesses]
 
-    def _take_best(self, plan: _Plan, ranked: Sequence[_Choice], rows: int, seen_ms: Sequence[float]) -> int:
+    def _take_best(
+        self, plan: _Plan, ranked: Sequence[_Choice], rows: int, seen_ms: Sequence[float], most_ms: float
+    ) -> int:
         """Add as many choices, likeliest first, as give the highest rate, looking past bumps of the cost curve.
 
-        seen_ms: what a row looks at, by sequence. Returns the rows the step then has.
+        seen_ms: what a row looks at, by sequence. most_ms: the plan takes no longer with them. Returns the rows the
+        step then has.
         """
         by_rows = self._cost.by_rows(rows + len(ranked))
         tokens, keys_ms = plan.tokens, plan.ms - by_rows[rows]
@@ -147,6 +157,8 @@ class Planner:
             tokens -= negative
             keys_ms += seen_ms[sequence]
             ms = by_rows[rows + count] + keys_ms
+            if ms > most_ms:
+                break
             if tokens > best_rate * ms:
                 best, best_rate, plan.ms = count, tokens / ms, ms
         for negative, sequence, guess in ranked[:best]:

@@ -26,8 +26,9 @@ class Ask(NamedTuple):
     max_guesses: a proposal has at most this many. `prompt_length` of the tokens are the prompt.
     blocks: its block table, which covers slots for the guesses it may have; read only, valid during the call. seed,
     temperature: how the next tokens are chosen. prediction: output the client expects, as far as it said so. reuse_key:
-    replies made under the same key may be drafted from, "" for none; two keys never share anything. background: it
-    speculates with what the others leave. constraint: what its tokens must keep to; valid during the call.
+    replies made under the same key may be drafted from, "" for none; two keys never share anything. rank: its class of
+    service, 0 the highest; it speculates with what those above leave. constraint: what its tokens must keep to; valid
+    during the call.
     """
 
     seq_id: str
@@ -39,7 +40,7 @@ class Ask(NamedTuple):
     temperature: float = 0.0
     prediction: Sequence[int] = ()
     reuse_key: str = ""
-    background: bool = False
+    rank: int = 0
     constraint: Constraint | None = None
 
 

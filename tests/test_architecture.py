@@ -44,10 +44,9 @@ LONGER_FILES: dict[str, tuple[int, str]] = {}
 TESTED_ELSEWHERE: dict[str, str] = {
     "kernels/gpu/nucleus.py": "as draws have filters, in tests/kernels/gpu/test_sample.py",
     "kernels/gpu/partial_softmax.py": "as attention launches it, in tests/kernels/gpu/test_tree_attention.py",
-    "engine/grammar.py": "protocols, kept by the matcher of tests/engine/test_sampling.py",
+    "engine/grammar.py": "protocols, kept by the matchers of tests/server/test_grammars.py",
     "server/caller.py": "a protocol, and whoever keeps it by doing nothing",
     "server/prepared.py": "a plain record, filled in tests/server/test_service.py",
-    "server/reply_format.py": "a plain record, read in tests/server/test_parameters.py",
     "server/train_command.py": "as a user calls it, in tests/server/test_train.py",
     "server/train_eval.py": "as a user calls it, in tests/server/test_train.py",
     "server/train_text.py": "with a model's template, in tests/server/test_train.py",

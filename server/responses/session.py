@@ -15,7 +15,7 @@ from paceline.engine.errors import RequestError
 from ..api_errors import ApiError, as_api_error
 from ..committer import Piece
 from ..fields import Fields, JsonObject, parse_object
-from ..session import Abort, Send
+from ..session_outputs import Abort, Send
 from ..session_request import unknown_event
 from ..token_logprobs import TokenNames
 from .events import Reply, ResponseEvents, new_id

@@ -16,9 +16,10 @@ from paceline.engine.errors import PacelineError
 from ..auth import caller_of
 from ..context import Context
 from ..fields import Fields
+from ..generation import Generation
 from ..outbox import Outbox
 from ..parameters import Parameters
-from ..session import Abort, Send
+from ..session_outputs import Abort, Send
 from ..socket_connection import SocketConnection, Sockets
 from ..tasks import cancel_all
 from .replies import start
@@ -61,6 +62,7 @@ class _Talk:
         )
         self._outbox = Outbox(context.settings.max_outbox)
         self._replies: dict[str, asyncio.Task[None]] = {}  # by response id
+        self._running: dict[str, Generation] = {}  # by response id, those that have begun
         self._owner = f"responses-{uuid.uuid4().hex}"
         self._pins: dict[str, None] = {}  # owners, in the order their lanes were first used
 
@@ -107,6 +109,8 @@ class _Talk:
                     self._replies[response_id] = task
                     task.add_done_callback(lambda _, name=response_id: self._replies.pop(name))  # type: ignore[misc]
                 case Abort(response_id):
+                    if response_id in self._running:  # the engine hears of it now, not when the task gets its turn
+                        self._running[response_id].abort()
                     self._replies[response_id].cancel()
 
     def _pin(self, lane: str) -> str:
@@ -137,6 +141,7 @@ class _Talk:
                 _log.exception("A response could not start")
             self._perform(self._session.refuse(begin.response_id, error))
             return
+        self._running[begin.response_id] = generation
         try:
             async with generation:
                 self._perform(self._session.begin(begin.response_id, generation, items))
@@ -145,3 +150,5 @@ class _Talk:
         except Exception:
             _log.exception("A response broke down")
             self._perform(self._session.fail(begin.response_id, "The server failed; its log says why."))
+        finally:
+            del self._running[begin.response_id]

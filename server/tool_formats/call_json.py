@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 
 from .telling import Chars, NotACallError, Telling, space
 
 _ARGUMENTS = ("arguments", "parameters")
+_IN_STRING = re.compile(r'[^"\\]+')
 _BESIDE = ("type", "id")  # some models add them; any other field says that the object is no call
 
 
@@ -22,9 +24,9 @@ def read_call(tell: Telling, char: str, *, any_name: bool) -> Chars[None]:
     begun = told = False
     early = ""  # arguments that came before the name
     while True:
-        key, char = yield from _key()
+        key, char = yield from _key(tell)
         if key == "name" and not begun:
-            name = _string_in((yield from _whole(char, '"')))
+            name = _string_in((yield from _whole(tell, char, '"')))
             if not name or not (any_name or name in tell.tools):
                 raise NotACallError("")
             tell.begin(name)
@@ -35,16 +37,16 @@ def read_call(tell: Telling, char: str, *, any_name: bool) -> Chars[None]:
         elif key in _ARGUMENTS and not told:
             told = True
             if begun and char == "{":
-                yield from read_object(char, tell.arguments)
+                yield from read_object(tell, char, tell.arguments)
                 char = yield from space()
             else:
-                text, char = yield from _plain_arguments(char)
+                text, char = yield from _plain_arguments(tell, char)
                 if begun:
                     tell.arguments(text)
                 else:
                     early = text
         elif key in _BESIDE:
-            char = (yield from _value(char))[1]
+            char = (yield from _value(tell, char))[1]
         else:
             raise NotACallError("")
         if char == "}":
@@ -74,14 +76,14 @@ def read_calls(tell: Telling, char: str, *, any_name: bool) -> Chars[None]:
             raise NotACallError(char)
 
 
-def read_object(char: str, tell: Callable[[str], None]) -> Chars[None]:
-    """A JSON object or list whose first character was read already: each character is told, up to the last bracket."""
+def read_object(tell: Telling, char: str, put: Callable[[str], None]) -> Chars[None]:
+    """A JSON object or list whose first character was read already: each character is put, up to the last bracket."""
     depth = 0
     in_string = escaped = False
     while True:
         if not char:
             raise NotACallError(char)
-        tell(char)
+        put(char)
         if escaped:
             escaped = False
         elif in_string:
@@ -95,21 +97,23 @@ def read_object(char: str, tell: Callable[[str], None]) -> Chars[None]:
             depth -= 1
             if not depth:
                 return
+        if in_string and not escaped:
+            tell.passing = (_IN_STRING, put)
         char = yield
 
 
-def _key() -> Chars[tuple[str, str]]:
+def _key(tell: Telling) -> Chars[tuple[str, str]]:
     """A field's name, and the first character of its value."""
-    key = _string_in((yield from _whole((yield from space()), '"')))
+    key = _string_in((yield from _whole(tell, (yield from space()), '"')))
     colon = yield from space()
     if colon != ":":
         raise NotACallError(colon)
     return key, (yield from space())
 
 
-def _plain_arguments(char: str) -> Chars[tuple[str, str]]:
+def _plain_arguments(tell: Telling, char: str) -> Chars[tuple[str, str]]:
     """The arguments as the text of an object, and the character behind them."""
-    text, behind = yield from _value(char)
+    text, behind = yield from _value(tell, char)
     if text.startswith('"'):
         text = _string_in(text)
     if text == "null":
@@ -119,10 +123,10 @@ def _plain_arguments(char: str) -> Chars[tuple[str, str]]:
     return text, behind
 
 
-def _value(char: str) -> Chars[tuple[str, str]]:
+def _value(tell: Telling, char: str) -> Chars[tuple[str, str]]:
     """A JSON value as it is written, and the character behind it and behind white space."""
     if char in '"{[':
-        text = yield from _whole(char, char)
+        text = yield from _whole(tell, char, char)
         return text, (yield from space())
     text = ""
     while char and not char.isspace() and char not in ",}]":
@@ -131,13 +135,13 @@ def _value(char: str) -> Chars[tuple[str, str]]:
     return text, (char if char and not char.isspace() else (yield from space()))
 
 
-def _whole(char: str, wanted: str) -> Chars[str]:
+def _whole(tell: Telling, char: str, wanted: str) -> Chars[str]:
     """A string, object or list as it is written."""
     if char != wanted:
         raise NotACallError(char)
     text: list[str] = []
     if char != '"':
-        yield from read_object(char, text.append)
+        yield from read_object(tell, char, text.append)
         return "".join(text)
     escaped = False
     while True:

@@ -50,7 +50,7 @@ class Mistral(ToolFormat):
         if char != "{":
             raise NotACallError(char)
         tell.begin(name)
-        yield from read_object(char, tell.arguments)
+        yield from read_object(tell, char, tell.arguments)
         tell.end()
 
     def rules(self, tool: Tool, rule: str) -> list[str]:

@@ -63,7 +63,7 @@ class QwenCoder(ToolFormat):
                 rules.append(lark.up_to(f"{rule}_{place}_value", "\n</parameter>", self.shown))
                 rules.append(f'{rule}_{place}: {head} {rule}_{place}_value "\\n"')
             else:
-                shared = {name: schema[name] for name in ("$defs", "definitions") if name in schema}
+                shared: JsonObject = {name: schema[name] for name in ("$defs", "definitions") if name in schema}
                 value = json_lark({**shared, **wanted}, strict=tool.strict)
                 rules.append(f"{rule}_{place}_value: {value}")
                 rules.append(f'{rule}_{place}: {head} {rule}_{place}_value "\\n</parameter>\\n"')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Generator, Sequence
 from typing import TypeVar
 
@@ -23,13 +24,18 @@ class NotACallError(Exception):
 
 
 class Telling:
-    """Shared by the parsers of one reply. `held` is what was read and not told; `again` is to be read once more."""
+    """Shared by the parsers of one reply. `held` is what was read and not told; `again` is to be read once more.
+
+    `passing` saves time and changes nothing: a parser that holds nothing and would tell every character that the
+    pattern matches may leave them to whoever feeds it, who tells them together. It is set anew for each character.
+    """
 
     def __init__(self, tools: Sequence[Tool], *, parallel: bool, key: str, call_id: Callable[[str], str]) -> None:
         """parallel: more than one call. key: of the reply, for the ids of its calls; call_id: makes one of a digest."""
         self.tools = {tool.name: tool for tool in tools}
         self.held = ""
         self.again = ""
+        self.passing: tuple[re.Pattern[str], Callable[[str], None]] | None = None
         self.thinking = False
         self.begun = 0  # calls whose name was told
         self.whole = 0  # calls that were read to their end
@@ -55,6 +61,12 @@ class Telling:
         if size:
             self._parts.append(Thought(self.held[:size]))
             self.held = self.held[size:]
+
+    def put_words(self, text: str) -> None:
+        self._parts.append(Words(text))
+
+    def put_thought(self, text: str) -> None:
+        self._parts.append(Thought(text))
 
     def begin(self, name: str) -> None:
         """A call begins; what is held was its markup."""

@@ -9,7 +9,7 @@ import pytest
 import torch
 from fakes import FLAT, RandomCheckpoint, make_request, run
 
-from paceline.engine.build import build_engine, guess_limit, prefill_limit
+from paceline.engine.build import build_engine, guess_limit, row_limit
 from paceline.engine.config import EngineConfig
 from paceline.engine.engine import Engine
 from paceline.engine.errors import ConfigError
@@ -66,7 +66,7 @@ def test_memory_that_does_not_do_is_said_in_one_sentence(
 
 def test_a_default_engine_serves(checkpoint: RandomCheckpoint) -> None:
     engine = build(checkpoint, measured=True)
-    assert engine.speculators == ("auto", "suffix", "none")
+    assert engine.speculators == ("auto", "suffix", "grammar", "none")
     assert (engine.context_length, engine.vocab_size) == (CONTEXT, 31)
     assert run(engine, [make_request("r", [1, 2, 3], max_tokens=5)]).finish("r") == "length"
 
@@ -189,11 +189,11 @@ def test_prefill_rows_beside_streams_follow_the_cost_curve(
     points: dict[int, float], decoding: int, budget: int, rows: int
 ) -> None:
     streams = Work(decoding)
-    assert prefill_limit(StepCost(points), streams, streams, 0, budget) == rows
+    assert row_limit(StepCost(points), {1: streams}, 1, streams, 0, budget) == rows
 
 
 def test_prefill_rows_behind_a_long_context_are_fewer() -> None:
     cost, streams = StepCost({1: 10.0, 40: 40.0}, 0.001, 0.001), Work(1)
-    rows = [prefill_limit(cost, streams, streams, context, 500) for context in (0, 1000, 2000)]
+    rows = [row_limit(cost, {1: streams}, 1, streams, context, 500) for context in (0, 1000, 2000)]
     assert rows == sorted(rows, reverse=True)
     assert cost.ms(streams.beside(1000, rows[1])) <= 2 * cost.ms(streams) < cost.ms(streams.beside(1000, rows[1] + 1))

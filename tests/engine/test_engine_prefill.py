@@ -8,9 +8,13 @@ from dataclasses import replace
 import pytest
 from fakes import RandomCheckpoint, Replies, assert_idle, finish, make_request, run, tiny_engine
 
+from paceline.engine.acceptor import Outcome
 from paceline.engine.engine import Engine
 from paceline.engine.request import Delta, Priority, Request
+from paceline.engine.runner import StepOutput
+from paceline.engine.scheduler import Plan
 from paceline.kernels.paging import BLOCK_SIZE
+from paceline.spec.proposer import Verdict
 from paceline.spec.suffix import Suffix
 
 PROMPT = [*range(3 * BLOCK_SIZE)]
@@ -129,3 +133,35 @@ def test_a_broken_step_ends_it_with_an_error(checkpoint: RandomCheckpoint) -> No
     assert replies.finish("w") == "error"
     assert_idle(engine)
     assert hits(engine, PROMPT) == 0
+
+
+def test_what_is_there_needs_no_place(checkpoint: RandomCheckpoint) -> None:
+    engine, replies = tiny_engine(checkpoint, max_batch=1), Replies()
+    run(engine, [warm("first", PROMPT)])
+    engine.submit(make_request("long", [5, 6, 7], max_tokens=30))
+    engine.step(replies)
+    engine.submit(warm("again", PROMPT))
+    engine.submit(warm("other", [1, *PROMPT]))
+    engine.step(replies)
+    assert only(replies, "again").cached_tokens == len(PROMPT)
+    assert "other" not in replies.deltas
+    while engine.has_work:
+        engine.step(replies)
+        engine.check()
+    assert only(replies, "other").cached_tokens == 0
+
+
+def test_nobody_reads_hidden_states_for_it(checkpoint: RandomCheckpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Reader(Suffix):
+        needs_hidden = True
+
+    engine, told = tiny_engine(checkpoint, [Reader()]), []
+    verdicts = engine._acceptor.verdicts
+
+    def telling(plan: Plan, outcomes: list[Outcome], out: StepOutput, reads: Sequence[bool]) -> list[Verdict]:
+        told.append(dict(zip((row.seq.id for row in plan.rows), reads, strict=True)))
+        return verdicts(plan, outcomes, out, reads)
+
+    monkeypatch.setattr(engine._acceptor, "verdicts", telling)
+    run(engine, [warm("w", PROMPT), make_request("r", [5, 6, 7], max_tokens=1)])
+    assert told == [{"w": False, "r": True}]

@@ -10,6 +10,7 @@ import pytest
 import torch
 from equality import DRAFTERS, SAMPLINGS, VOCAB, Record, assert_equal, plain_replies, proposers, requests_for
 from fakes import FLAT, RandomCheckpoint, Scripted, make_request, run, tiny_engine
+from grammars import Formats
 from jobs import Job, branching, chain, slots_of
 from native_ops import batch_of
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ from paceline.kernels.paging import BLOCK_SIZE
 from paceline.server.chat_template import ChatTemplate
 from paceline.server.tokenizer import Tokenizer
 from paceline.spec.cost import StepCost
+from paceline.spec.forced import Forced
 from paceline.spec.suffix import Suffix
 
 NATIVE: dict[str, Any] = {"backend": "native", "threads": 1, "weights": "q4", "kv_format": "int8"}
@@ -85,6 +87,16 @@ def test_batch_mates_change_nothing(
     requests = requests_for(SAMPLINGS[sampling], count=8)
     plain = plain_replies(checkpoint, requests, **NATIVE)
     guessing = [] if name == "none" else proposers(name, requests, plain)
+    assert_equal(None, requests, plain, run(tiny_engine(checkpoint, guessing, **NATIVE), requests), record_property)
+
+
+@pytest.mark.parametrize("sampling", ["greedy", "filtered"])
+@pytest.mark.parametrize("name", ["random", "merged", "grammar"])
+def test_replies_that_follow_a_grammar_are_the_plain_ones(name: str, sampling: str, record_property: Record) -> None:
+    checkpoint = RandomCheckpoint(130, head_dim=16, outlier=OUTLIER)
+    requests = Formats(130).requests(SAMPLINGS[sampling])
+    plain = plain_replies(checkpoint, requests, **NATIVE)
+    guessing = [Forced()] if name == "grammar" else proposers(name, requests, plain)
     assert_equal(None, requests, plain, run(tiny_engine(checkpoint, guessing, **NATIVE), requests), record_property)
 
 

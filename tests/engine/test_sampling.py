@@ -6,18 +6,21 @@ import math
 import random
 from collections.abc import Sequence as Seq
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from fakes import make_request
+from grammars import TOO_WIDE, small_tokenizer
 from numpy.typing import NDArray
 
 from paceline.engine.request import SamplingParams
-from paceline.engine.sampling import Chooser, process_logits, token_logprob
+from paceline.engine.sampling import Chooser, mask_logits, process_logits, token_logprob
 from paceline.engine.sequence import Sequence
-from paceline.kernels.backend import load
+from paceline.kernels.backend import BackendError, Ops, Options, load
 from paceline.kernels.sample import Draw, Logits
 from paceline.kernels.sample.reference import gumbel
+from paceline.server.grammars import Grammars
 
 VOCAB = 40
 
@@ -105,6 +108,13 @@ def test_alternatives_that_tie_come_in_order_of_their_ids() -> None:
 OPS = load("reference")
 
 
+def loaded(backend: str) -> Ops:
+    try:
+        return load(backend, Options(threads=1))
+    except BackendError as error:
+        pytest.skip(str(error))
+
+
 class Recording:
     """The real sampler, which notes what it was asked."""
 
@@ -190,3 +200,63 @@ def test_a_temperature_near_zero_is_near_greedy(temperature: float) -> None:
     logits = np.array([[1.0, 7.5, 3.0, 8.0, -2.0, 7.9]], np.float32)
     choose, _ = chooser(logits, temperature=temperature)
     assert choose(0, ()) == 3
+
+
+def test_a_mask_leaves_the_logits_of_what_may_come() -> None:
+    logits = np.arange(70, dtype=np.float32)
+    logits.flags.writeable = False
+    may = {0, 31, 32, 63, 64, 69}
+    mask = np.zeros(3, np.uint32)
+    for token in may:
+        mask[token // 32] |= np.uint32(1 << token % 32)
+    after = mask_logits(logits, mask)
+    assert after.dtype == np.float32
+    assert after.tolist() == [token if token in may else -math.inf for token in range(70)]
+
+
+@pytest.mark.parametrize("backend", ["reference", "native"])
+@pytest.mark.parametrize(
+    "fields", [{}, {"temperature": 0.7}, {"temperature": 1.5, "top_k": 9, "top_p": 0.8, "min_p": 0.1}, {"top_k": 1}]
+)
+def test_what_may_not_come_is_never_drawn(backend: str, fields: dict[str, Any]) -> None:
+    """As if the vocabulary had no other tokens, though the likeliest ones are masked."""
+    ops = loaded(backend)
+    logits = np.linspace(-3, 12, 300, dtype=np.float32)
+    mask = np.zeros(10, np.uint32)
+    mask[[0, 2]] = 0x00F0_0001, 0x8000_0000
+    may = [0, 20, 21, 22, 23, 95]
+    for seed in range(30):
+        draw = Draw(seed, 4, **{"temperature": 1.0, **fields})
+        (token,) = ops.sample(mask_logits(logits, mask)[None], [draw])
+        assert token in may
+    low = mask_logits(logits, mask)
+    low[95] = -50.0
+    assert ops.sample(low[None], [Draw(1, 4, 0.0)]) == [23]
+
+
+def test_alternatives_are_tokens_that_may_come() -> None:
+    entry = token_logprob(np.array([-np.inf, 1.0, -np.inf, 2.0], np.float32), 1, 20)
+    assert [token for token, _ in entry.top] == [3, 1]
+    assert math.isclose(sum(math.exp(value) for _, value in entry.top), 1.0)
+
+
+def test_a_grammar_masks_each_node_by_the_tokens_of_its_own_path() -> None:
+    x, y, z = (small_tokenizer().encode(letter)[0] for letter in "xyz")
+    grammar = Grammars(small_tokenizer(), 128).compile('start: "xyz" | "xzz" | "yx"', "x")
+    logits = np.zeros((4, 128), np.float32)
+    logits[:, z] = 3.0  # the likeliest, wherever it may come
+    logits[:, [y, x]] = 2.0, 1.0
+    choose, _ = chooser(logits, grammar=grammar, logit_bias={y: -1.5}, logprobs=4)
+    assert [choose(0, ()), choose(1, (x,)), choose(2, (x, z)), choose(3, (x, z, z))] == [x, z, z, 0]
+    assert [[token for token, _ in entry.top] for entry in choose.logprobs] == [[x, y], [z, y], [z], [0]]
+    assert choose.error is None
+
+
+def test_where_a_grammar_breaks_no_token_is_chosen_and_the_reason_is_kept() -> None:
+    grammar = Grammars(small_tokenizer(), 128).compile(TOO_WIDE, "x")
+    g, _ = small_tokenizer().encode("go")
+    choose, _ = chooser(np.zeros((2, 128), np.float32), grammar=grammar, logprobs=0)
+    assert [choose(0, ()), choose(1, (g,))] == [g, None]
+    assert choose.error is not None
+    assert "too complex" in choose.error
+    assert len(choose.logprobs) == 1

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 import pytest
 from fakes import make_request
 from scheduling import add, ids, make_scheduler, shares, step
 
-from paceline.engine.build import prefill_limit
+from paceline.engine.build import row_limit
 from paceline.engine.errors import OverloadedError, RequestError
 from paceline.kernels.paging import BLOCK_SIZE
 from paceline.spec.cost import StepCost, Work
@@ -71,7 +72,7 @@ def test_priorities_order_the_queue_the_prefills_and_the_decoding_rows() -> None
 
 
 def test_alone_a_prompt_takes_the_whole_budget_whatever_the_limit() -> None:
-    scheduler = make_scheduler(step_budget=64, prefill=lambda *_: 1)
+    scheduler = make_scheduler(step_budget=64, limit=lambda *_: 1)
     add(scheduler, "a", 100)
     assert shares(step(scheduler)) == [("a", 64)]
 
@@ -79,26 +80,26 @@ def test_alone_a_prompt_takes_the_whole_budget_whatever_the_limit() -> None:
 def test_the_limit_is_asked_for_each_prompt_with_what_is_planned_before_it() -> None:
     asked = []
 
-    def limit(streams: Work, planned: Work, context: int, most: int) -> int:
-        asked.append((streams, planned, context, most))
+    def limit(streams: Mapping[int, Work], rank: int, planned: Work, context: int, most: int) -> int:
+        asked.append((dict(streams), rank, planned, context, most))
         return 5 if context == 0 else 2
 
-    scheduler = make_scheduler(step_budget=32, prefill=limit)
+    scheduler = make_scheduler(step_budget=32, limit=limit)
     for name in "ab":
         add(scheduler, name, 2)
     step(scheduler)
     add(scheduler, "c", 6)
     assert shares(step(scheduler)) == [("a", 1), ("b", 1), ("c", 5)]
     streams = Work(0).beside(2, 1).beside(2, 1)
-    assert asked == [(streams, streams, 0, 30)]
+    assert asked == [({1: streams}, 1, streams, 0, 30)]
     add(scheduler, "d", 100)
     assert shares(step(scheduler)) == [("a", 1), ("b", 1), ("c", 1), ("d", 1)]
     streams = Work(0).beside(3, 1).beside(3, 1)
-    assert asked[1:] == [(streams, streams, 5, 30), (streams, streams.beside(5, 1), 0, 1)]
+    assert asked[1:] == [({1: streams}, 1, streams, 5, 30), ({1: streams}, 1, streams.beside(5, 1), 0, 1)]
 
 
 def test_beside_streams_a_prompt_makes_progress_whatever_the_limit_but_no_second_one_begins() -> None:
-    scheduler = make_scheduler(step_budget=32, prefill=lambda *_: 0)
+    scheduler = make_scheduler(step_budget=32, limit=lambda *_: 0)
     add(scheduler, "a", 2)
     step(scheduler)
     for name in "bc":
@@ -116,7 +117,7 @@ def test_a_long_prompt_stretches_no_step_beyond_two_ordinary_ones(points: dict[i
         blocks=400,
         step_budget=512,
         max_batch=streams + 1,
-        prefill=partial(prefill_limit, cost),
+        limit=partial(row_limit, cost),
     )
     runners = [add(scheduler, f"s{i}", 5, max_tokens=2500) for i in range(streams)]
     step(scheduler)
@@ -257,3 +258,17 @@ def test_a_full_queue_is_refused() -> None:
     add(scheduler, "d", 3)
     with pytest.raises(OverloadedError):
         scheduler.validate(make_request("e", [1]))
+
+
+def test_of_two_prompts_under_way_the_second_is_left_out_when_the_streams_bear_no_more() -> None:
+    bears = {0: 31, 1: 31}  # rows of a prompt, by its class
+    scheduler = make_scheduler(step_budget=32, limit=lambda *given: min(bears[given[1]], given[-1]))
+    add(scheduler, "stream", 2, priority="interactive")
+    step(scheduler)
+    add(scheduler, "normal", 60)
+    step(scheduler)
+    add(scheduler, "interactive", 40, priority="interactive")
+    step(scheduler)
+    bears[1] = 0
+    assert shares(step(scheduler)) == [("stream", 1), ("interactive", 9)]
+    assert shares(step(scheduler)) == [("stream", 1), ("interactive", 1), ("normal", 1)]

@@ -93,6 +93,7 @@ def test_a_row_planned_already_is_taken_back_when_an_older_prompt_needs_its_memo
     scheduler = make_scheduler(blocks=5, context_length=5 * BLOCK_SIZE, step_budget=11)
     normal = add(scheduler, "normal", 14)
     step(scheduler)
+    step(scheduler)
     add(scheduler, "interactive", 63, priority="interactive")
     while scheduler.preemptions == 0:
         plan = step(scheduler)

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 from fakes import make_request
+from grammars import allowed, small_tokenizer
 
 from paceline.engine.request import Finish
 from paceline.engine.sequence import Sequence
+from paceline.server.grammars import Grammars
 
 CONTEXT = 20
 
@@ -65,6 +67,26 @@ def test_a_reply_ends_where_the_context_does() -> None:
     seq = sequence([1] * 10, max_tokens=500)  # 13 tokens
     assert seq.ending(1, CONTEXT - 13 - 1, CONTEXT) is None
     assert seq.ending(1, CONTEXT - 13, CONTEXT) == "length"
+
+
+def test_its_matcher_comes_along_with_its_tokens_and_the_path_of_a_walk() -> None:
+    a, b, c = (small_tokenizer().encode(letter)[0] for letter in "xyz")
+    grammar = Grammars(small_tokenizer(), 128).compile("start: /xyz(zy)*/", "x")
+
+    def may(path: tuple[int, ...] = ()) -> list[int]:
+        matcher = seq.matcher(path)
+        assert matcher is not None
+        return allowed(matcher)
+
+    seq = sequence(grammar=grammar)
+    assert may() == [a]
+    assert may((a,)) == [b]
+    assert may((a, b)) == [c]
+    seq.tokens += (a, b, c)  # the walk's, and the token it ended with
+    assert may() == [0, c]
+    seq.num_computed, seq.blocks = 0, []  # preempted: the tokens stay
+    assert may((c,)) == [b]
+    assert sequence().matcher() is None
 
 
 def test_of_a_prompt_that_is_only_warmed_full_blocks_are_known() -> None:

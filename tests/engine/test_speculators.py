@@ -74,7 +74,7 @@ def test_what_does_not_fit_is_refused_with_the_mismatch(tmp_path: Path) -> None:
     assert "model.safetensors" in refusal(str(damaged))
     message = refusal("crystal-ball", ConfigError)
     assert "'crystal-ball'" in message
-    assert "auto, none, suffix" in message
+    assert "auto, none, suffix, grammar" in message
     for wanted in ("", "suffix,", "~no-such-user-here", "a" * 5000):
         assert "There is no speculator" in refusal(wanted, ConfigError)
     assert "no folder or model file './missing'; choose auto" in refusal("./missing", ConfigError)
@@ -95,7 +95,7 @@ def test_auto_takes_what_is_shipped_for_this_model_and_leaves_out_what_does_not_
     write_own(tmp_path / "c-hydra", "PacelineHydra", heads_tensors(16, hydra=True), trained_for=mark)
     monkeypatch.setattr(pretrained, "folders", lambda: sorted(tmp_path.iterdir()))
     with caplog.at_level(logging.WARNING):
-        assert names("auto") == ["suffix", "medusa"]
+        assert names("auto") == ["suffix", "grammar", "medusa"]
     (record,) = caplog.records
     assert record.message.startswith(f"Left out a shipped drafter: The drafter {tmp_path / 'c-hydra'} reads hidden")
     assert names("medusa") == ["medusa"]

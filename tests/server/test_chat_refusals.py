@@ -24,7 +24,6 @@ from starlette.testclient import TestClient
         ({"model": "other"}, 404, "model_not_found", "model"),
         ({"messages": [{"role": "user", "content": "z" * 300}]}, 400, "context_length_exceeded", "messages"),
         ({"messages": [{"role": "user", "content": "z" * 100_000}]}, 400, "context_length_exceeded", "messages"),
-        ({"response_format": {"type": "json_object"}}, 400, "unsupported", "response_format"),
         ({"functions": [{"name": "f"}]}, 400, "unsupported", "functions"),
         ({"audio": {"voice": "alloy"}}, 400, "unsupported", "audio"),
         ({"modalities": ["text", "audio"]}, 400, "unsupported", "modalities"),

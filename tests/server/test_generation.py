@@ -1,19 +1,24 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from service import is_idle
+from service import is_idle, running_service
 
 from paceline.engine.errors import RequestError
 from paceline.server.fields import Fields
 from paceline.server.generation import Generation, Step
 from paceline.server.parameters import Parameters, derive_seed, read_parameters
 from paceline.server.prepared import Prepared
+from paceline.server.reply_parts import CallArguments, CallBegin, Part, joined
 from paceline.server.service import Service
 
+SCHEMA = {"type": "object", "properties": {"kind": {"enum": ["sun", "rain"]}}, "required": ["kind"]}
+SCHEMA |= {"additionalProperties": False}
 PROMPT = tuple(range(10, 40))
 
 
@@ -143,3 +148,50 @@ async def test_outcomes_are_counted_once(service: Service) -> None:
     with pytest.raises(RequestError):
         Generation(service, id="x", prepared=Prepared((10**6,)), parameters=long, protocol="test", started=0.0)
     assert (count("length"), count("cancelled"), count("refused")) == (before[0] + 1, before[1] + 2, before[2] + 1)
+
+
+@pytest.fixture(scope="module")
+def roomy_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """With room for tools that are described in the prompt."""
+    with running_service(tmp_path_factory.mktemp("roomy"), context_length=1024) as service:
+        yield service
+
+
+async def called(service: Service, name: str, limit: int = 300, **fields: Any) -> tuple[list[Part], str | None, int]:
+    """The parts of a reply to a request with two tools, its finish, and how many tokens it has."""
+    tools = [{"type": "function", "name": f, "parameters": SCHEMA, "strict": True} for f in ("first", "second")]
+    asked = {"tools": tools, "seed": 9, "temperature": 2.0, **fields}
+    parameters = read_parameters(Fields(asked), service.limits, Parameters(max_tokens=limit))
+    prepared = await service.prepare([{"role": "user", "content": "hi"}], parameters)
+    generation = Generation(
+        service, id=name, prepared=prepared, parameters=parameters, protocol="test", started=time.perf_counter()
+    )
+    steps = await finished(generation)
+    parts = joined(part for step in steps for part in step.piece.parts)
+    return parts, steps[-1].piece.finish, generation.usage()["completion_tokens"]
+
+
+@pytest.mark.parametrize(
+    ("choice", "names"),
+    [("required", {"first", "second"}), ({"type": "function", "name": "second"}, {"second"})],
+)
+async def test_a_model_that_knows_nothing_makes_the_call_it_must(
+    roomy_service: Service, choice: Any, names: set[str]
+) -> None:
+    asked = {"tool_choice": choice, "parallel_tool_calls": False}
+    parts, finish, tokens = await called(roomy_service, "a", **asked)
+    begin, arguments = parts
+    assert isinstance(begin, CallBegin)
+    assert begin.name in names
+    assert isinstance(arguments, CallArguments)
+    assert set(json.loads(arguments.text)) == {"kind"}
+    assert finish == "tool_calls"
+    plain = await called(roomy_service, "b", **asked, speculation={"mode": "none"})
+    assert plain == (parts, finish, tokens)
+
+
+async def test_a_call_that_the_length_cuts_off_ends_with_length(roomy_service: Service) -> None:
+    asked = {"tool_choice": "required", "parallel_tool_calls": False}
+    _, _, tokens = await called(roomy_service, "a", **asked)
+    _, finish, kept = await called(roomy_service, "b", tokens - 20, **asked)
+    assert (finish, kept) == ("length", tokens - 20)

@@ -90,3 +90,41 @@ async def test_items_stand_for_a_response_that_events_do_not_name() -> None:
     first, second, done, other = await drained(outbox)
     assert (first["delta"], first["sequence_number"], first["logprobs"]) == ("13", 1, [1, 2])
     assert (second["delta"], done["sequence_number"], other["delta"]) == ("2", 3, "4")
+
+
+def arguments(item: str, text: str, seq: int) -> dict[str, Any]:
+    return delta("a", text, seq) | {"type": "response.function_call_arguments.delta", "item_id": item}
+
+
+async def test_kinds_and_items_are_not_mixed() -> None:
+    outbox = Outbox(10)
+    said = [delta("a", "1", 1), delta("a", "2", 2), arguments("x", "3", 3), arguments("x", "4", 4)]
+    for event in [*said, arguments("y", "5", 5), arguments("x", "6", 6), delta("a", "7", 7)]:
+        outbox.put(event)
+    assert [event["delta"] for event in await drained(outbox)] == ["12", "34", "5", "6", "7"]
+
+
+async def test_what_is_put_in_stays_as_it_is() -> None:
+    """It may be kept elsewhere, to be sent again."""
+    outbox = Outbox(10)
+    first = delta("a", "1", 1)
+    outbox.put(first)
+    outbox.put(delta("a", "2", 2))
+    assert first == delta("a", "1", 1)
+    assert (await outbox.get())["delta"] == "12"
+
+
+async def test_timings_are_kept() -> None:
+    outbox = Outbox(10)
+    for seq in (1, 2, 3):
+        outbox.put(delta("a", "x", seq) | {"x_timing": [{"text_end": seq, "t_ms": seq * 10}]})
+    assert [entry["text_end"] for entry in (await outbox.get())["x_timing"]] == [1, 2, 3]
+
+
+async def test_clauses_neither_part_deltas_nor_pile_up() -> None:
+    outbox = Outbox(4)
+    for seq in range(1, 100):
+        outbox.put(delta("a", "x", seq))
+        outbox.put({"type": "x_response.clause", "response_id": "a", "index": seq})
+    events = await drained(outbox)
+    assert [event.get("delta", event.get("index")) for event in events] == ["x" * 99, 1, 2, 3]

@@ -15,6 +15,7 @@ from service import ENDLESS, LiveServer, running_server, wait_for_tokens, wait_u
 from websockets.sync.client import connect
 
 from paceline.server.context import Settings
+from paceline.server.prepared import Prepared
 
 
 def test_leaving_frees_the_engine(tmp_path: Path) -> None:
@@ -40,12 +41,12 @@ def test_a_cancel_is_seen_while_a_prompt_is_made(tmp_path: Path, monkeypatch: py
     with running_server(tmp_path) as live, chatting(live) as connection:
         made = threading.Event()
 
-        async def prompt(messages: object) -> tuple[int, ...]:
+        async def prepare(messages: object, parameters: object) -> Prepared:
             await asyncio.to_thread(made.wait, 30)
-            return (1, 2, 3)
+            return Prepared((1, 2, 3))
 
         with monkeypatch.context() as patched:
-            patched.setattr(live.service, "prompt", prompt)
+            patched.setattr(live.service, "prepare", prepare)
             say(connection, "response.create")
             say(connection, "conversation.item.create", item={**user("later"), "id": "later"})
             assert events_until(connection, "conversation.item.done")[-1]["item"]["id"] == "later"

@@ -7,7 +7,7 @@ import socket
 import pytest
 from chat_completions import CHAT
 from raw_sockets import everything, raw_request
-from service import LiveServer, live_server
+from service import LiveServer, live_server, wait_until
 from starlette.testclient import TestClient
 
 from paceline.server.context import Settings
@@ -49,3 +49,19 @@ def client_reads_all(live: LiveServer) -> bool:
     """Replies may last longer than requests may take to arrive."""
     with raw_request(live.port, True) as connection:
         return '"finish_reason":"length"' in everything(connection, b"[DONE]")
+
+
+def test_a_client_that_leaves_before_its_body_is_there_is_no_error(
+    service: Service, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def left() -> float:
+        labels = {"route": CHAT, "status": "499"}
+        return service.metrics.registry.get_sample_value("paceline_http_responses_total", labels) or 0.0
+
+    before = left()
+    with live_server(service) as live, socket.create_connection(("127.0.0.1", live.port)) as connection:
+        connection.sendall(f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{{".encode())
+        wait_until(lambda: live.context.drain.busy == 1)
+        connection.close()
+        wait_until(lambda: left() == before + 1)
+    assert capfd.readouterr().err == ""

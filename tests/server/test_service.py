@@ -15,6 +15,7 @@ from paceline.engine.errors import ModelError, RequestError
 from paceline.server.api_errors import ApiError
 from paceline.server.parameters import Parameters
 from paceline.server.prepared import plain_reader
+from paceline.server.reply_format import ReplyFormat
 from paceline.server.reply_parts import CallBegin
 from paceline.server.service import Service
 from paceline.server.tool_use import Tool, ToolUse
@@ -90,7 +91,7 @@ async def test_the_option_that_limits_the_context_is_named(tmp_path: Path, optio
     model = make_folder(tmp_path / "model", "smollm2", max_position_embeddings=1024)
     config = EngineConfig(device="cpu", threads=1, **options)  # type: ignore[arg-type]
     service = Service.build(model, tmp_path, config, MODEL_ID)
-    with pytest.raises(RequestError, match=f"^{limit} messages alone takes "):
+    with pytest.raises(RequestError, match=f"^{limit} the messages alone are "):
         await service.prompt([{"role": "user", "content": "z" * 1500}])
     assert (service.short_context is None) == (options == {})
 
@@ -138,3 +139,30 @@ async def test_tools_are_part_of_the_prompt_and_of_how_the_reply_is_read(tmp_pat
     many = replace(tools, tools=tuple(Tool(name=f"f{i}", description="d" * 100) for i in range(20)))
     with pytest.raises(RequestError, match=r"maximum context length .* the messages and tools alone are"):
         await service.prepare(asked, Parameters(tools=many))
+
+
+async def test_a_reply_that_must_have_a_form_is_prepared_with_its_grammar(service: Service) -> None:
+    messages = [{"role": "user", "content": "hi"}]
+    free = await service.prepare(messages, Parameters())
+    assert free.grammar is None
+    asked = Parameters(format=ReplyFormat("regex", "[0-9]+x"))
+    formed = await service.prepare(messages, asked)
+    assert formed.prompt == free.prompt
+    assert formed.grammar is not None
+    assert formed.grammar.matcher().fits(service.tokenizer.encode("12x")) == 3
+    assert (await service.prepare(messages, asked)).grammar is formed.grammar
+    with pytest.raises(RequestError) as caught:
+        await service.prepare(messages, Parameters(format=ReplyFormat("regex", "(", param="text.format.regex")))
+    assert (caught.value.param, caught.value.code) == ("text.format.regex", "invalid_grammar")
+
+
+async def test_a_grammar_that_takes_long_holds_up_nothing_else(service: Service) -> None:
+    slow = "start: " + "|".join(['"a"'] * 5_000)
+    making = asyncio.create_task(service.grammar(lambda: slow, "format"))
+    turns = 0
+    while not making.done():
+        await service.prompt([{"role": "user", "content": "hi"}])
+        turns += 1
+        await asyncio.sleep(0)
+    assert turns > 5
+    assert (await making).matcher().fits(service.tokenizer.encode("a")) == 1

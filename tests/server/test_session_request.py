@@ -9,6 +9,7 @@ from paceline.server.api_errors import ApiError
 from paceline.server.fields import Fields
 from paceline.server.parameters import Limits, Parameters
 from paceline.server.session_request import read_metadata, read_settings, unknown_event
+from paceline.server.tool_use import NO_TOOLS
 
 LIMITS = Limits(vocab_size=100, speculators=("auto", "none"))
 
@@ -27,6 +28,33 @@ def test_settings_and_extensions() -> None:
     assert read(max_output_tokens=None).max_tokens == 9
 
 
+def test_tools_and_thinking() -> None:
+    tool = {"type": "function", "name": "f", "description": "It does.", "parameters": {"type": "object"}}
+    settings = read(tools=[tool], tool_choice={"type": "function", "name": "f"}, reasoning={"effort": "low"})
+    assert [known.name for known in settings.tools.tools] == ["f"]
+    assert (settings.tools.choice, settings.tools.only) == ("named", "f")
+    assert settings.thinking.effort == "low"
+    assert read(tools=[]).tools == NO_TOOLS
+
+
+def test_names_of_the_beta() -> None:
+    assert read(modalities=["text"], max_response_output_tokens=5).max_tokens == 5
+    assert read(max_response_output_tokens="inf").max_tokens is None
+
+
+def test_what_says_nothing_about_text_is_ignored() -> None:
+    """As the stock SDK's types have it."""
+    ignored = {
+        "truncation": {"type": "retention_ratio", "retention_ratio": 0.8},
+        "tracing": "auto",
+        "include": ["item.input_audio_transcription.logprobs"],
+        "prompt": None,
+        "turn_detection": None,
+        "x_unknown": 1,
+    }
+    assert read(**ignored) == Parameters(max_tokens=9)
+
+
 @pytest.mark.parametrize("limit", [0, -1, "many", 1.5, True, []])
 def test_bad_token_limits(limit: Any) -> None:
     with pytest.raises(RequestError, match=r"^session\.max_output_tokens must be a positive integer or"):
@@ -39,7 +67,11 @@ def test_bad_token_limits(limit: Any) -> None:
         {"output_modalities": ["audio"]},
         {"modalities": ["text", "audio"]},
         {"output_modalities": []},
-        {"tools": [{"type": "function"}]},
+        {"audio": {"output": {"voice": "alloy"}}},
+        {"voice": "alloy"},
+        {"turn_detection": {"type": "server_vad"}},
+        {"input_audio_transcription": {}},
+        {"tools": [{"type": "mcp", "server_label": "x"}]},
     ],
 )
 def test_what_cannot_be_honoured_is_refused(values: dict[str, Any]) -> None:
@@ -61,10 +93,7 @@ def test_metadata_comes_back_within_bounds() -> None:
     [
         ("input_audio_buffer.append", "unsupported"),
         ("output_audio_buffer.clear", "unsupported"),
-        ("input_text.append", "unsupported"),
-        ("input_text.commit", "unsupported"),
-        ("conversation.item.truncate", "unsupported"),
-        ("x_response.resume", "unsupported"),
+        ("transcription_session.close", "unsupported"),
         ("response.explode", "unknown_event"),
         ("", "unknown_event"),
     ],

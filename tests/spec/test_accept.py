@@ -103,3 +103,10 @@ def test_last_token_inside_an_accepted_run_ends_it() -> None:
 def test_of_two_children_with_the_same_token_the_first_is_taken() -> None:
     tree = TokenTree((0, 5, 5, 6), (-1, 0, 0, 2))
     assert walk(tree, 1, lambda node, tokens: 5 + len(tokens), lambda token, count: False) == ((0, 1), (5, 6))
+
+
+def test_where_no_token_can_be_chosen_the_walk_ends_with_what_came_before() -> None:
+    tree = TokenTree.chain((4, 11, 12, 13))
+    chosen = {0: 11, 1: 12, 2: None}
+    assert walk(tree, 1, lambda node, tokens: chosen[node], lambda token, count: False) == ((0, 1, 2), (11, 12))
+    assert walk(tree, 2, lambda node, tokens: None, lambda token, count: False) == ((0, 1), ())

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paceline.spec.cost import StepCost, Work
+from paceline.spec.latency import Step
 from paceline.spec.merge import NO_GUESSES, Vote, merge
 from paceline.spec.planner import Draft, Planner
 from paceline.spec.proposer import Ask, Proposal
@@ -18,6 +19,7 @@ from paceline.spec.tree import MAX_NODES
 
 FLAT = StepCost({1000: 1.0})  # any step costs the same
 PROPORTIONAL = StepCost({1: 1.0})
+ALONE = Step(Work(1))  # one decoding row
 PROBABILITIES = st.floats(0.01, 0.99)
 
 
@@ -53,14 +55,11 @@ def drafts(
     given_: Sequence[Proposal],
     budgets: Sequence[int] | None = None,
     rows: int | None = None,
-    background: Sequence[int] = (),
 ) -> list[Draft]:
     """Sequence i, with pending token 100 + i and all the budget unless said otherwise, was proposed given_[i]."""
-    asks = [
-        Ask(f"s{i}", [100 + i], 1, MAX_NODES - 1 if budgets is None else budgets[i], background=i in background)
-        for i in range(len(given_))
-    ]
-    return planner.drafts(asks, [merge([proposal]) for proposal in given_], len(given_) if rows is None else rows)
+    asks = [Ask(f"s{i}", [100 + i], 1, MAX_NODES - 1 if budgets is None else budgets[i]) for i in range(len(given_))]
+    step = Step(Work(len(given_) if rows is None else rows))
+    return planner.drafts(asks, [merge([proposal]) for proposal in given_], step)
 
 
 def guesses_in(draft: Draft) -> list[int]:
@@ -159,7 +158,7 @@ def test_behind_many_keys_fewer_guesses_are_worth_a_row() -> None:
     counts = []
     for keys in (10, 1000, 4000):
         ask = Ask("s", range(keys), 1, MAX_NODES - 1)
-        (draft,) = planner.drafts([ask], [merge([chain(*[0.8] * 12)])], 1)
+        (draft,) = planner.drafts([ask], [merge([chain(*[0.8] * 12)])], ALONE)
         counts.append(len(draft.picks))
     assert counts[0] > counts[1] > counts[2] > 0
 
@@ -169,13 +168,6 @@ def test_sequences_share_the_step_by_likelihood() -> None:
     first, second = drafts(Planner(stairs), [chain(0.9, 0.9, 0.9), chain(0.2, 0.9)])
     assert [len(first.picks), len(second.picks)] == [3, 0]
     assert [first.reason, second.reason] == ["best", "not worth it"]
-
-
-def test_background_sequences_get_what_the_others_leave() -> None:
-    stairs = StepCost({1: 3.0, 5: 3.0, 6: 100.0})
-    asked = [chain(0.9, 0.9, 0.9), chain(0.2, 0.5)]
-    assert [len(draft.picks) for draft in drafts(Planner(stairs), asked, background=[0])] == [1, 2]
-    assert [len(draft.picks) for draft in drafts(Planner(stairs), asked, background=[0, 1])] == [3, 0]
 
 
 def test_budgets_hold_the_likeliest_of_their_own_sequence() -> None:
@@ -197,7 +189,7 @@ def test_drafters_that_agree_share_a_row() -> None:
     cost = StepCost({1: 1.0, 11: 7.0})
     one, other = Proposal("a", (7, 8), (-1, -1), (0.5, 0.1)), Proposal("b", (7,), (-1,), (0.5,))
     for given_, expected in (([one], []), ([one, other], [7])):
-        (draft,) = Planner(cost).drafts([Ask("s", [1], 1, 9)], [merge(given_)], 1)
+        (draft,) = Planner(cost).drafts([Ask("s", [1], 1, 9)], [merge(given_)], ALONE)
         assert guesses_in(draft) == expected
     assert draft.guesses.votes[draft.picks[0]] == (Vote("a", 0, 0.5), Vote("b", 0, 0.5))
 
@@ -266,8 +258,8 @@ def test_one_that_costs_time_and_is_always_wrong_is_hardly_asked_after_twenty_st
     ask = [Ask("s", [1], 1, 15)]
     spent = 0.0
     for step in range(420):
-        asked = planner.pays("dear", share, [0], ask, [NO_GUESSES], 1)
-        (draft,) = planner.drafts(ask, [merge([chain(*[0.8] * 6)]) if asked else NO_GUESSES], 1)
+        asked = planner.pays("dear", share, [0], ask, [NO_GUESSES], ALONE)
+        (draft,) = planner.drafts(ask, [merge([chain(*[0.8] * 6)]) if asked else NO_GUESSES], ALONE)
         spent += share * asked + cost.ms(Work(len(draft.tree))) if step >= 20 else 0.0
         planner.observe(draft, (99,))
     assert spent <= 400 * 1.02
@@ -280,8 +272,8 @@ def test_one_that_pays_is_asked_and_one_that_recovers_is_asked_again() -> None:
     asked = {True: 0, False: 0}
     for phase, right in enumerate((True, False, True)):
         for step in range(1500):
-            if planner.pays("dear", 0.2, [0], ask, [NO_GUESSES], 1):
-                (draft,) = planner.drafts(ask, [merge([chain(0.8, 0.8)])], 1)
+            if planner.pays("dear", 0.2, [0], ask, [NO_GUESSES], ALONE):
+                (draft,) = planner.drafts(ask, [merge([chain(0.8, 0.8)])], ALONE)
                 planner.observe(draft, (0, 1, 9) if right else (99,))
                 asked[right] += phase != 2 or step > 1400
     assert asked[False] < 150
@@ -296,8 +288,8 @@ def test_one_that_finds_what_is_known_already_is_not_worth_its_time() -> None:
     dear = Proposal("dear", free.tokens, free.parents, free.probabilities)
     asked = 0
     for step in range(300):
-        pays = planner.pays("dear", 0.5, [0], ask, [merge([free])], 1)
-        (draft,) = planner.drafts(ask, [merge([free, dear] if pays else [free])], 1)
+        pays = planner.pays("dear", 0.5, [0], ask, [merge([free])], ALONE)
+        (draft,) = planner.drafts(ask, [merge([free, dear] if pays else [free])], ALONE)
         planner.observe(draft, (0, 1, 9))
         asked += pays and step > 30
     assert asked < 12
@@ -309,7 +301,7 @@ def test_steps_of_catching_up_teach_nothing_about_guesses() -> None:
         planner, ask = Planner(StepCost({1: 1.0, 101: 6.0})), [Ask("s", [1], 1, 15)]
         asked = 0
         for _ in range(50):
-            pays = planner.pays("dear", 0.5, [0], ask, [NO_GUESSES], 1)
-            planner.drafts(ask, [merge([Proposal("dear", catching_up=catching_up)] if pays else [])], 1)
+            pays = planner.pays("dear", 0.5, [0], ask, [NO_GUESSES], ALONE)
+            planner.drafts(ask, [merge([Proposal("dear", catching_up=catching_up)] if pays else [])], ALONE)
             asked += pays
         assert (asked == 50) == catching_up

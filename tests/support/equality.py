@@ -12,7 +12,7 @@ from fakes import RandomCheckpoint, Replies, Scripted, make_request, run, tiny_e
 
 from paceline.engine.model.decoder import Decoder, cache_shape
 from paceline.engine.request import Request
-from paceline.engine.sampling import process_logits
+from paceline.engine.sampling import mask_logits, process_logits
 from paceline.kernels import backend
 from paceline.kernels.batch import Batch
 from paceline.kernels.paging import BLOCK_SIZE
@@ -65,6 +65,10 @@ class Oracle:
         logits = self.logits([*request.prompt, *output])[-1]
         if params.rewrites_logits:
             logits = torch.from_numpy(process_logits(logits.numpy(), params, request.prompt, output))
+        if params.grammar is not None:
+            matcher = params.grammar.matcher()
+            matcher.advance(output)
+            logits = torch.from_numpy(mask_logits(logits.numpy(), matcher.mask()))
         if params.temperature == 0.0:
             return logits
         ids = torch.arange(logits.numel()).numpy()

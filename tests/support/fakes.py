@@ -192,8 +192,8 @@ def tiny_engine(
 class Replies:
     """Collects deltas by request."""
 
-    def __init__(self) -> None:
-        self.deltas: dict[str, list[Delta]] = {}
+    def __init__(self, deltas: Mapping[str, list[Delta]] | None = None) -> None:
+        self.deltas: dict[str, list[Delta]] = dict(deltas or {})
 
     def __call__(self, deltas: list[Delta]) -> None:
         for delta in deltas:

@@ -18,7 +18,7 @@ from paceline.server.reply_parts import CallArguments, CallBegin, Part, Thought,
 from paceline.server.responses.request import read_request
 from paceline.server.responses.session import Begin, Output, ResponsesSession
 from paceline.server.responses.store import ResponseStore
-from paceline.server.session import Abort, Send
+from paceline.server.session_outputs import Abort, Send
 from paceline.server.stop_strings import StopStrings
 from paceline.server.tokenizer import Tokenizer
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Seq
 
 from fakes import make_request
@@ -22,7 +22,9 @@ def make_scheduler(
     step_budget: int = 64,
     queue_limit: int = 100,
     context_length: int = 3000,
-    prefill: Callable[[Work, Work, int, int], int] = lambda streams, planned, context, most: most,
+    limit: Callable[[Mapping[int, Work], int, Work, int, int], int] = lambda streams, rank, planned, context, most: (
+        most
+    ),
     guesses: Callable[[Request], int] = lambda request: 0,
 ) -> Scheduler:
     return Scheduler(
@@ -31,7 +33,7 @@ def make_scheduler(
         step_budget=step_budget,
         queue_limit=queue_limit,
         context_length=context_length,
-        prefill_limit=prefill,
+        row_limit=limit,
         guess_limit=guesses,
     )
 

@@ -1,0 +1,286 @@
+"""Prompts computed ahead: what is sure to come, what is found again, and that nothing of it gets in anybody's way."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from realtime_client import address, chatting, events_until, say, user
+from service import ENDLESS, LiveServer, is_idle, running_service, wait_until
+from templates import TEMPLATES
+from vocabularies import byte_level_tokenizer
+from websockets.sync.client import connect
+
+from paceline.kernels.paging import BLOCK_SIZE
+from paceline.server.chat_template import ChatTemplate
+from paceline.server.fields import JsonObject
+from paceline.server.generation import Generation
+from paceline.server.parameters import Parameters
+from paceline.server.service import Service
+from paceline.server.session_outputs import Warm
+from paceline.server.warming import Warming, continuations
+
+HISTORY = [
+    {"role": "system", "content": "Answer in a few words."},
+    {"role": "user", "content": "What is a paceline?"},
+    {"role": "assistant", "content": "Riders who draft."},
+]
+TEXT = "And how fast can such a group go on a flat road, when nobody is tired yet?"
+
+
+def warm(messages: Sequence[JsonObject] = HISTORY, pending: str | None = None) -> Warm:
+    return Warm(messages=list(messages), pending=pending, parameters=Parameters())
+
+
+async def until(condition: Any, patience_s: float = 20.0) -> None:
+    async with asyncio.timeout(patience_s):
+        while not condition():
+            await asyncio.sleep(0.002)
+
+
+class Ahead:
+    """A Warming, and what it reported."""
+
+    def __init__(self, service: Service) -> None:
+        self.reports: list[tuple[Warm, int, int]] = []
+        self.service = service
+        self.warming = Warming(service, "owner", lambda *report: self.reports.append(report))
+
+    async def ready(self, wanted: Warm) -> tuple[int, int]:
+        """Asks for it and waits; its tokens, and how many of them are sure to come."""
+        self.warming.want(wanted)
+        await until(lambda: self.reports and self.reports[-1][0] is wanted)
+        return self.reports[-1][1:]
+
+    async def recomputed(self, messages: Sequence[JsonObject]) -> int:
+        """Tokens of the prompt that were not found."""
+        parameters = Parameters(max_tokens=1, seed=1)
+        generation = Generation(
+            self.service,
+            id=f"g{time.perf_counter_ns()}",
+            prepared=await self.service.prepare(messages, parameters),
+            parameters=parameters,
+            protocol="test",
+            started=time.perf_counter(),
+        )
+        async with generation:
+            while await generation.next() is not None:
+                pass
+        usage = generation.committer.usage
+        return usage.prompt_tokens - usage.cached_tokens
+
+
+@asynccontextmanager
+async def warming_of(service: Service) -> AsyncIterator[Ahead]:
+    ahead = Ahead(service)
+    try:
+        yield ahead
+    finally:
+        await ahead.warming.close()
+    await until(lambda: is_idle(service))
+
+
+def said(text: str, messages: Sequence[JsonObject] = HISTORY) -> list[JsonObject]:
+    return [*messages, {"role": "user", "content": text}]
+
+
+# What is sure to come
+
+
+def stable(template: ChatTemplate, wanted: Warm) -> tuple[list[int], int]:
+    prompts = [template.encode(messages) for messages in continuations(wanted)]
+    same = 0
+    while all(len(prompt) > same and prompt[same] == prompts[0][same] for prompt in prompts):
+        same += 1
+    return prompts[0], same
+
+
+@pytest.mark.parametrize("name", ["smollm2", "llama3", "qwen3", "mistral"])
+@pytest.mark.parametrize(
+    "text", [TEXT, "日本語のテキスト、つづく。 もっと", "x = [1, 22,  333]\n\ty", "naïve café 😀😀 go"]
+)
+def test_what_is_stable_stays_however_the_text_goes_on(name: str, text: str) -> None:
+    template = ChatTemplate(TEMPLATES[name], "<|endoftext|>", "<|im_end|>", byte_level_tokenizer())
+    for end in range(0, len(text), 2):
+        now, same = stable(template, warm(pending=text[:end]))
+        later = template.encode(said(text))
+        assert later[:same] == now[:same]
+    assert len(now) - same < 40  # the last word and what closes the turn
+
+
+def test_the_conversation_itself_is_the_first_continuation() -> None:
+    assert continuations(warm(pending="hi"))[0] == said("hi")
+    question = said("Well?")
+    assert continuations(warm(question))[0] == question
+    assert all(len(messages) == len(HISTORY) + 1 for messages in continuations(warm()))
+
+
+# What is computed
+
+
+async def test_a_growing_text_is_found_when_it_is_committed(service: Service) -> None:
+    async with warming_of(service) as ahead:
+        for end in (20, 45, len(TEXT) - 4):
+            tokens, sure = await ahead.ready(warm(pending=TEXT[:end]))
+            assert BLOCK_SIZE <= sure <= tokens
+        rest = tokens - sure + len(TEXT) - end  # a token has at least one character
+        assert await ahead.recomputed(said(TEXT)) <= BLOCK_SIZE + rest
+
+
+async def test_a_revised_text_keeps_what_it_has_in_common(service: Service) -> None:
+    async with warming_of(service) as ahead:
+        await ahead.ready(warm(pending=TEXT))
+        _, sure = await ahead.ready(warm(pending=TEXT[:40] + "in a crosswind?"))
+        assert sure >= BLOCK_SIZE
+        tokens, sure = await ahead.ready(warm(pending=TEXT))
+        assert await ahead.recomputed(said(TEXT)) <= BLOCK_SIZE + tokens - sure
+
+
+async def test_few_new_tokens_are_no_work_for_the_engine(service: Service) -> None:
+    async with warming_of(service) as ahead:
+        _, sure = await ahead.ready(warm(pending=TEXT))
+        await until(lambda: is_idle(service))
+        before = service.loop.stats().prompt_tokens
+        reported = await ahead.ready(warm(pending=TEXT[:-1]))
+        await until(lambda: is_idle(service))
+        assert service.loop.stats().prompt_tokens == before
+        assert reported[1] <= sure
+
+
+async def test_the_newest_text_wins(service: Service) -> None:
+    async with warming_of(service) as ahead:
+        for end in range(1, len(TEXT)):
+            ahead.warming.want(warm(pending=TEXT[:end]))
+        await ahead.ready(warm(pending=TEXT))
+        assert len(ahead.reports) <= 2  # hardly any of the others was worked on
+
+
+async def test_after_a_cut_only_what_is_new_is_computed(service: Service) -> None:
+    """The conversation after a reply was cut to what was heard."""
+    cut = [*HISTORY[:2], {"role": "assistant", "content": "Riders who"}]
+    async with warming_of(service) as ahead:
+        await ahead.ready(warm())
+        _, sure = await ahead.ready(warm(cut))
+        prompt = await service.prompt(said("Go on.", cut))
+        assert await ahead.recomputed(said("Go on.", cut)) <= BLOCK_SIZE + len(prompt) - sure
+
+
+async def test_what_cannot_be_rendered_or_is_too_long_warms_nothing(service: Service) -> None:
+    async with warming_of(service) as ahead:
+        ahead.warming.want(warm(pending="z" * 5000))
+        await asyncio.sleep(0.01)
+        ahead.warming.want(warm([{"role": "assistant", "content": {"not": "text"}}], pending=None))
+        await asyncio.sleep(0.01)
+        await ahead.ready(warm(pending=TEXT))
+        assert len(ahead.reports) == 1
+
+
+async def test_a_reply_that_begins_ends_the_work_ahead(service: Service) -> None:
+    async with warming_of(service) as ahead:
+        ahead.warming.want(warm(pending=TEXT))
+        ahead.warming.rest()
+        await asyncio.sleep(0.05)
+        assert not ahead.reports
+        await ahead.ready(warm(pending=TEXT))
+
+
+async def test_blocks_are_kept_until_the_end(service: Service) -> None:
+    async with warming_of(service) as ahead:
+        _, sure = await ahead.ready(warm(pending=TEXT))
+        await until(lambda: service.loop.stats().blocks_pinned == sure // BLOCK_SIZE)
+    await until(lambda: service.loop.stats().blocks_pinned == 0)
+
+
+async def test_nothing_is_computed_while_others_wait(tmp_path: Path) -> None:
+    with running_service(tmp_path, max_batch=1) as service:
+        ahead = Ahead(service)
+        parameters = Parameters(max_tokens=200, seed=1)
+        prepared = await service.prepare(HISTORY[:2], parameters)
+        running = [
+            Generation(service, id=name, prepared=prepared, parameters=parameters, protocol="test", started=0.0)
+            for name in "ab"
+        ]
+        await running[0].next()
+        ahead.warming.want(warm(pending=TEXT))
+        await asyncio.sleep(0.05)
+        assert not ahead.reports
+        for generation in running:
+            generation.abort()
+        await ahead.warming.close()
+        await until(lambda: is_idle(service))
+
+
+# Over the socket
+
+
+def test_text_is_ready_before_it_is_committed(live: LiveServer) -> None:
+    with chatting(live) as connection:
+        say(connection, "input_text.append", text=TEXT[:50])
+        say(connection, "input_text.append", text=TEXT[50:])
+        ready = events_until(connection, "x_input_text.prefilled")[-1]
+        assert BLOCK_SIZE <= ready["stable_tokens"] < ready["tokens"]
+        say(connection, "input_text.commit")
+        say(connection, "response.create", response={"max_output_tokens": 2})
+        usage = events_until(connection, "response.done")[-1]["response"]["usage"]
+        assert recomputed(usage) <= BLOCK_SIZE + ready["tokens"] - ready["stable_tokens"]
+
+
+def test_a_session_that_ends_keeps_nothing(live: LiveServer, service: Service) -> None:
+    with chatting(live) as connection:
+        say(connection, "response.create", response={"max_output_tokens": 20, **ENDLESS})
+        events_until(connection, "response.done")
+        wait_until(lambda: service.loop.stats().blocks_pinned > 0)
+        say(connection, "input_text.append", text=TEXT)
+    wait_until(lambda: service.loop.stats().blocks_pinned == 0)
+
+
+def common(first: Sequence[int], second: Sequence[int]) -> int:
+    """How many tokens they begin with alike."""
+    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False))
+    return sum(1 for _ in same)
+
+
+def recomputed(usage: JsonObject) -> int:
+    found: int = usage["input_token_details"]["cached_tokens"]
+    return int(usage["input_tokens"]) - found
+
+
+def test_a_reply_cut_to_what_was_heard_is_not_computed_again(live: LiveServer) -> None:
+    with chatting(live) as connection:
+        say(connection, "response.create", response={"max_output_tokens": 60, **ENDLESS})
+        item = events_until(connection, "response.done")[-1]["response"]["output"][0]
+        say(connection, "conversation.item.truncate", item_id=item["id"], content_index=0, x_text_end=25)
+        assert events_until(connection, "conversation.item.truncated")[-1]["x_text_end"] == 25
+        say(connection, "input_text.append", text="Wait, ")
+        ready = events_until(connection, "x_input_text.prefilled")[-1]
+        say(connection, "input_text.append", text="stop.")
+        say(connection, "input_text.commit")
+        say(connection, "response.create", response={"max_output_tokens": 2})
+        usage = events_until(connection, "response.done")[-1]["response"]["usage"]
+        assert recomputed(usage) <= BLOCK_SIZE + usage["input_tokens"] - ready["stable_tokens"]
+        assert usage["input_tokens"] - ready["stable_tokens"] < BLOCK_SIZE + len("Wait, stop.")
+
+
+def test_a_restart_with_a_nearly_equal_text_computes_what_is_new(live: LiveServer, service: Service) -> None:
+    """As when a transcript is corrected at its end after the reply has begun."""
+    first, second = TEXT, TEXT[:-1] + "!"
+    with connect(address(live), proxy=None) as connection:
+        say(connection, "conversation.item.create", item={**user(first), "id": "first"})
+        say(connection, "response.create", response=ENDLESS)
+        events_until(connection, "response.output_text.delta")
+        say(connection, "response.cancel")
+        done = events_until(connection, "response.done")[-1]["response"]
+        for item_id in (done["output"][0]["id"], "first"):
+            say(connection, "conversation.item.delete", item_id=item_id)
+        say(connection, "conversation.item.create", item=user(second))
+        say(connection, "response.create", response={"max_output_tokens": 2})
+        usage = events_until(connection, "response.done")[-1]["response"]["usage"]
+    before, after = (service.template.encode(said(text, [])) for text in (first, second))
+    assert len(after) == usage["input_tokens"]
+    assert recomputed(usage) <= BLOCK_SIZE + len(after) - common(before, after)
