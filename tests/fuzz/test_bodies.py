@@ -94,7 +94,7 @@ _TOKENIZE: list[Json] = [
     {"prompt": "hi there", "add_special_tokens": True, "return_token_strs": True},
     {"messages": _HI, "add_generation_prompt": False, "tools": [_TOOL]},
 ]
-_DETOKENIZE: list[Json] = [{"tokens": [1, 2, 300]}, {"tokens": []}]
+_DETOKENIZE: list[Json] = [{"tokens": [1, 2, 100]}, {"tokens": []}]
 
 
 class Endpoint:

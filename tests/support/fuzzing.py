@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from service import LiveServer, wait_until_idle
 
 Json = dict[str, Any]
+
+_PATH = re.compile(r"[a-z]+[._\[][a-z0-9_.\[\]]+$")  # of a field: response.tools, top_k, stop[0]
 
 
 def check_error(error: Json, sent: Any) -> None:
@@ -19,7 +22,7 @@ def check_error(error: Json, sent: Any) -> None:
     assert error["type"] in ("invalid_request_error", "rate_limit_error"), error
     assert error["code"] is None or isinstance(error["code"], str), error
     first = message.split(" ", 1)[0]
-    if isinstance(sent, dict) and first.split(".")[0].split("[")[0] in sent:
+    if _PATH.match(first) or (isinstance(sent, dict) and first in sent):
         assert isinstance(error["param"], str), error
 
 
