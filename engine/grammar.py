@@ -33,7 +33,7 @@ class Matcher(Protocol):
 
 
 class Grammar(Protocol):
-    """Immutable, and shared by all choices of a request."""
+    """Immutable, and shared by all replies that follow it. Its matchers belong to one thread, the engine's."""
 
     def matcher(self) -> Matcher:
         """A matcher at the start of a reply."""

@@ -186,6 +186,8 @@ class Scheduler:
 
     def _admit(self, plan: Plan, seq: Sequence, most: int) -> int:
         """Let the first of those that wait run; returns the rows it may have, 0 when it has to wait on."""
+        while len(self.running) >= self._max_batch and self._give_way(plan, seq):
+            pass
         places = self._max_batch - len(self.running)
         if places <= 0 and not seq.request.prefill_only:
             return 0
@@ -195,7 +197,9 @@ class Scheduler:
         else:
             most = self._bearable(plan, seq, most) if places > 0 else 0
             # Beside others only a sequence that fits whole is let in: else it would be preempted soon.
-            if most == 0 or (self.running and self.pages.room(seq) < seq.pending + 1):
+            while most and self._is_too_large(seq) and self._give_way(plan, seq):
+                pass
+            if most == 0 or self._is_too_large(seq):
                 self.pages.release(seq)
                 return 0
         if seq.cached_tokens is None:
@@ -204,6 +208,17 @@ class Scheduler:
         self.waiting.remove(seq)
         self.running.append(seq)
         return most
+
+    def _is_too_large(self, seq: Sequence) -> bool:
+        return bool(self.running) and self.pages.room(seq) < seq.pending + 1
+
+    def _give_way(self, plan: Plan, seq: Sequence) -> bool:
+        """Preempt the last of those of lower classes; False when there is none."""
+        victim = max(self.running, key=age, default=seq)
+        if _rank(victim) <= _rank(seq):
+            return False
+        self._preempt(plan, victim)
+        return True
 
     def _bearable(self, plan: Plan, seq: Sequence, most: int) -> int:
         """Rows of this prompt that may join the step; the first prompt always makes progress."""
@@ -241,13 +256,12 @@ class Scheduler:
 
     def _plan_guesses(self, plan: Plan) -> None:
         """Slots for guesses, from what nobody else needs: a guess never evicts or preempts. Rows of a class share them
-        evenly; a lower one gets what those above leave, and nothing while someone of a higher class waits.
+        evenly; a lower one gets what those above leave.
         """
         left = self._step_budget - plan.work.rows
         for rank in plan.streams:
-            if not self.waiting or _rank(self.waiting[0]) >= rank:
-                rows = [row for row in plan.rows if row.seq.is_decoding and _rank(row.seq) == rank]
-                left -= self._share(rows, left)
+            rows = [row for row in plan.rows if row.seq.is_decoding and _rank(row.seq) == rank]
+            left -= self._share(rows, left)
 
     def _share(self, rows: list[Row], budget: int) -> int:
         """Returns the slots used."""

@@ -90,10 +90,11 @@ class Generation:
             for number, ((each, i), limit) in enumerate(zip(places, limits, strict=True))
         ]
         self._index = {request.id: number for number, request in enumerate(self.requests)}
+        stops = StopStrings(parameters.stop)
         self.committers = [
             Committer(
                 service.tokenizer,
-                stops=StopStrings((*parameters.stop, *each.stops)),
+                stops=stops,
                 stop_ids=service.stop_ids,
                 prompt_tokens=len(each.prompt),
                 reader=each.reader(request.sampling.seed),

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
     from .tokenizer import Tokenizer
 
-MAX_GRAMMAR_CHARS = 50_000  # the slowest one of that size takes about a second
+MAX_GRAMMAR_CHARS = 30_000  # the library is quadratic in some expressions: the slowest found takes 3 s at that size
 _KEPT = 32  # compiled grammars
 _LEXER_STATES = 50_000  # of one grammar, for all replies that follow it: 1 to 2 kB each
 _LEXER_FUEL = 300_000  # for its beginning
 # The library follows rules and references that name one another by recursion, 3 to 10 kB each, and nothing ends that
-# but the stack: 3,000 rules in a row would end the process. As many as a grammar has room for take a tenth of this.
+# but the stack: 3,000 rules in a row end a process whose threads have 8 MB. As many as fit take a tenth of this.
 _STACK = 256 << 20
 _BROKEN = (
     "The reply's grammar grew too complex to be followed any further ({reason}); "
@@ -49,11 +49,18 @@ class Grammars:
         self._compiled = lru_cache(_KEPT)(lambda lark: _on_deep_stack(lambda: self._compile(lark)))
 
     def compile(self, lark: str, param: str) -> Grammar:
-        """A grammar from llguidance's dialect of Lark, beginning at `start`; takes milliseconds, or a second.
+        """A grammar from llguidance's dialect of Lark, beginning at `start`; takes milliseconds, or seconds.
 
         The name of a special token in angle brackets, as in `start: <|name|> /.*/`, stands for that token; text never
-        matches one. Raises RequestError (code `invalid_grammar`), naming `param`.
+        matches one. Raises RequestError (code `invalid_grammar`, or `unsupported` where the model has no end token),
+        naming `param`.
         """
+        if not self._tokenizer.eos_ids:
+            raise RequestError(
+                f"{param} cannot be followed: this model has no token that ends a reply; leave it out.",
+                param=param,
+                code="unsupported",
+            )
         if len(lark) > MAX_GRAMMAR_CHARS:
             raise RequestError(
                 f"{param} makes a grammar of {len(lark)} characters, and at most {MAX_GRAMMAR_CHARS} can be followed; "
@@ -130,7 +137,8 @@ class _Spelling:
 
 
 class _Compiled:
-    """Implements `Grammar`."""
+    """Implements `Grammar`. Matchers share a lexer behind a lock, and may ask the tokenizer while they hold it, for
+    which they need Python's: two threads could wait for each other."""
 
     def __init__(self, matcher: LLMatcher, vocab_size: int) -> None:
         self._start = matcher
@@ -202,6 +210,8 @@ def _reason(matcher: LLMatcher) -> str:
     error = matcher.get_error().removesuffix(" <non-verbose/>")
     if error.startswith("NoExtension"):  # the name of a state, for people who know the library
         return "nothing fits it"
+    if "limits." in error:  # names settings that a client has not
+        return "it is too complex"
     text = re.sub(r"^(at )?\d+\(\d+\): ", "", error)
     lines = [line.strip() for line in re.split(r"\n\s*\d+ \| ", text)[0].splitlines()]
     return " ".join(line for line in lines if line.strip("^ "))[:300].rstrip(". ")

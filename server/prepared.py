@@ -18,11 +18,9 @@ def plain_reader(seed: int) -> PartReader:
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """prompt: token ids, with the opening of the reply. reader: makes the reader of a choice from the choice's seed.
-    shown: special tokens that reader is to see, by id, and the character each is seen as (`text_decoder.Shown`). stops:
-    strings that end the reply besides the client's own."""
+    shown: special tokens that reader is to see, by id, and the character each is seen as (`text_decoder.Shown`)."""
 
     prompt: tuple[int, ...]
     grammar: Grammar | None = None
     reader: Callable[[int], PartReader] = plain_reader
     shown: Mapping[int, str] = field(default_factory=dict)
-    stops: tuple[str, ...] = ()

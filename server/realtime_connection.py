@@ -15,6 +15,7 @@ from .resumables import Resumables
 from .socket_connection import Close, SocketConnection
 from .talk import Talk
 
+_DONE = 1000  # as clients close that are done with a socket
 # An application's code: clients that reconnect by themselves do so after some of the standard ones, and would take
 # the conversation back, from one connection to the other for ever.
 _RESUMED_ELSEWHERE = (4409, "Another connection has resumed this session.")
@@ -24,14 +25,13 @@ class Connection:
     """An accepted socket; its talk's Outlet. Implements `Listener`."""
 
     def __init__(self, context: Context, websocket: WebSocket, resumables: Resumables) -> None:
+        self._websocket = websocket
         self._resumables = resumables
         self._outbox = Outbox(context.settings.max_outbox)
         dialect = dialect_of(websocket.headers, websocket.scope.get("subprotocols", ()))
         self._socket = SocketConnection(context, websocket, self, self._outbox, dialect.spell)
         self._dismissed = asyncio.Event()
         self._talk = Talk(context, caller_of(websocket.scope), self, resumables)
-        if settings := session_of(websocket.scope):
-            self._talk.preset(settings)
         self._ending: set[asyncio.Task[None]] = set()  # of talks this socket has left for another
 
     def put(self, event: JsonObject) -> None:
@@ -59,11 +59,11 @@ class Connection:
 
     async def run(self) -> None:
         """Until the client leaves, breaks the rules, goes on elsewhere, or the server drains."""
-        self._talk.open()
+        self._talk.open(session_of(self._websocket.scope))
         try:
             close = await self._socket.run(self._dismissal())
         finally:
-            await self._resumables.leave(self._talk, self)
+            await self._resumables.leave(self._talk, self, parting=self._socket.client_closed == _DONE)
             if self._ending:
                 await asyncio.wait(self._ending)
         await self._socket.close(close)

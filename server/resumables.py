@@ -54,11 +54,11 @@ class Resumables:
             parked.cancel()
         return talk, missed
 
-    async def leave(self, talk: Talk, outlet: Outlet) -> None:
-        """The socket of a talk has gone: it is parked if that makes sense, else it ends now."""
+    async def leave(self, talk: Talk, outlet: Outlet, *, parting: bool = False) -> None:
+        """The socket of a talk has gone: it is parked if that makes sense, else it ends. parting: see `Talk.detach`."""
         if talk.outlet is not outlet:
             return  # another socket has taken it over
-        if not talk.detach() or self._context.drain.requested.is_set():
+        if not talk.detach(parting) or self._context.drain.requested.is_set():
             await talk.close()
             return
         self._parked[talk] = asyncio.create_task(self._keep(talk))

@@ -8,8 +8,6 @@ from dataclasses import replace
 from .api_errors import ApiError, not_supported
 from .fields import Fields, JsonObject, describe
 from .parameters import Limits, Parameters, read_parameters
-from .thinking import read_thinking
-from .tool_use import read_tools
 from .voice import read_voice
 
 # Events of the Realtime API that cannot be honoured: said so by name.
@@ -53,7 +51,6 @@ def read_settings(fields: Fields, limits: Limits, base: Parameters) -> Parameter
         modalities = fields.array(key)
         if modalities is not None and modalities != ["text"]:
             raise not_supported(fields.name(key), 'Output other than ["text"]')
-    base = replace(base, tools=read_tools(fields, base.tools), thinking=read_thinking(fields, base.thinking))
     for key in ("max_response_output_tokens", "max_output_tokens"):  # the first is the name of the beta
         if fields.has(key):
             base = replace(base, max_tokens=_read_limit(fields, key))

@@ -107,6 +107,7 @@ class SocketConnection:
         self._listener = listener
         self._outbox = outbox
         self._spell = spell
+        self.client_closed: int | None = None  # the code, once the client has closed the socket
         self._sending = False
 
     async def run(self, *endings: Coroutine[Any, Any, Close | None]) -> Close | None:
@@ -131,6 +132,7 @@ class SocketConnection:
         while True:
             message = await self._websocket.receive()
             if message["type"] == "websocket.disconnect":
+                self.client_closed = message.get("code")
                 return None
             text = message.get("text")
             if text is None:

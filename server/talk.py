@@ -119,12 +119,11 @@ class Talk:
         """No response runs."""
         return self._session.idle
 
-    def open(self) -> None:
+    def open(self, given: JsonObject | None = None) -> None:
+        """given: settings the session starts with."""
+        if given:
+            preset(self._session, given)
         self._perform(self._session.open())
-
-    def preset(self, settings: JsonObject) -> None:
-        """Settings that came with the key, before anything is said."""
-        preset(self._session, settings)
 
     def refuse_new(self) -> None:
         """No response can be created any more: the server shuts down."""
@@ -147,10 +146,12 @@ class Talk:
         for event in missed:
             outlet.put(event)
 
-    def detach(self) -> bool:
-        """The client has gone. True when something of it can be resumed; whatever cannot ends."""
+    def detach(self, parting: bool) -> bool:
+        """The client has gone. True when something of it can be resumed; whatever cannot ends.
+
+        parting: it said good-bye, and has all it wants of replies that have ended."""
         self._outlet = None
-        self._forget_old(time.perf_counter() - self._context.settings.resume_s)
+        self._forget_old(time.perf_counter() - (0.0 if parting else self._context.settings.resume_s))
         for response_id, reply in list(self._replies.items()):
             if reply.replay is None:
                 self.receive(orjson.dumps({"type": "response.cancel", "response_id": response_id}).decode())

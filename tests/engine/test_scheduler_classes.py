@@ -140,12 +140,31 @@ def test_decoding_rows_and_a_chunk_of_lower_classes_share_what_is_borne() -> Non
         assert chunk.known >= 1
 
 
-def test_guesses_of_a_class_wait_for_those_above_that_wait_for_a_place() -> None:
-    scheduler = make_scheduler(step_budget=60, guesses=lambda request: 15, max_batch=2)
-    add(scheduler, "normal", 5)
-    add(scheduler, "background", 5, priority="background")
+def test_a_full_batch_makes_way_for_a_higher_class() -> None:
+    scheduler = make_scheduler(max_batch=3)
+    for name, priority in (("n", "normal"), ("older", "background"), ("younger", "background")):
+        add(scheduler, name, 40, priority=priority)  # type: ignore[arg-type]
+        step(scheduler)
+    add(scheduler, "speaks", 5, priority="interactive")
+    add(scheduler, "alike", 5, priority="background")
+    assert names(step(scheduler)) == {"n", "older", "speaks"}
+    assert ids(scheduler.waiting) == ["younger", "alike"]
+    add(scheduler, "too", 5, priority="interactive")
+    assert names(step(scheduler)) == {"n", "speaks", "too"}
+    add(scheduler, "another", 5, priority="background")
+    assert names(step(scheduler)) == {"n", "speaks", "too"}
+    assert ids(scheduler.waiting) == ["older", "younger", "alike", "another"]
+
+
+def test_memory_is_made_free_for_a_higher_class() -> None:
+    scheduler = make_scheduler(blocks=10)
+    add(scheduler, "n", 40)
+    add(scheduler, "b", 80, priority="background")
+    for _ in range(4):
+        step(scheduler)
+    add(scheduler, "large", 60)
+    assert "large" in names(step(scheduler))
+    assert ids(scheduler.waiting) == ["b"]
+    add(scheduler, "alike", 90)
     step(scheduler)
-    add(scheduler, "waits", 5, priority="normal")
-    assert {row.seq.id: row.guesses for row in step(scheduler).rows} == {"normal": 15, "background": 0}
-    add(scheduler, "first", 5, priority="interactive")
-    assert {row.seq.id: row.guesses for row in step(scheduler).rows} == {"normal": 0, "background": 0}
+    assert ids(scheduler.waiting) == ["alike", "b"]  # its own class makes no way

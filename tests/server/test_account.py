@@ -42,9 +42,11 @@ def test_a_reply_costs_what_was_not_cached_and_what_was_written() -> None:
     assert purse.spent == [100]  # at once: whoever leaves before the first token has paid
     account.read(64)
     account.wrote(3)
-    account.read(64)  # of another choice
+    account.read(80)  # by another choice
     account.wrote(0)
     assert purse.spent == [100, -64, 3]
+    account.read(5, prompt=1)
+    assert purse.spent == [100, -64, 3, -5]
     account.close()
     account.close()
     assert purse.running == 0

@@ -144,8 +144,8 @@ def test_an_unknown_speculator_ends_serve_before_weights_are_packed(
     code, out, err = run(capsys, *line, "--speculator", "crystal-ball")
     assert (code, out) == (1, "")
     assert err == (
-        "paceline: There is no speculator 'crystal-ball' for this model; choose auto, none, suffix, or the folder of a "
-        "drafter or model.\n"
+        "paceline: There is no speculator 'crystal-ball' for this model; choose auto, none, suffix, grammar, or the "
+        "folder of a drafter or model.\n"
     )
 
 

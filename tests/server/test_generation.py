@@ -12,6 +12,7 @@ from service import is_idle, running_service
 from paceline.engine.errors import RequestError
 from paceline.server.fields import Fields
 from paceline.server.generation import Generation, Step
+from paceline.server.limits import Allowance, Holder
 from paceline.server.parameters import Parameters, derive_seed, read_parameters
 from paceline.server.prepared import Prepared
 from paceline.server.reply_parts import CallArguments, CallBegin, Part, joined
@@ -148,6 +149,43 @@ async def test_outcomes_are_counted_once(service: Service) -> None:
     with pytest.raises(RequestError):
         Generation(service, id="x", prepared=Prepared((10**6,)), parameters=long, protocol="test", started=0.0)
     assert (count("length"), count("cancelled"), count("refused")) == (before[0] + 1, before[1] + 2, before[2] + 1)
+
+
+async def test_a_caller_is_charged_once_however_a_reply_ends(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    anna = Holder("key_1", "anna", Allowance(concurrency=2, tokens_per_minute=1000), clock=lambda: 0.0)
+
+    def begin(prompt: tuple[int, ...], n: int = 1, max_tokens: int = 6) -> Generation:
+        asked = Parameters(max_tokens=max_tokens, seed=1)
+        return Generation(
+            service, id="x", prepared=Prepared(prompt), parameters=asked, protocol="test", started=0.0, n=n, caller=anna
+        )
+
+    def left() -> int:
+        return int(anna.headers()["x-ratelimit-remaining-tokens"])
+
+    caplog.set_level("INFO", "paceline.server")
+    with pytest.raises(RequestError):
+        begin((10**6,))  # the engine knows no such token
+    assert (anna.running, left()) == (0, 1000)
+    prompt = tuple(range(40, 80))
+    generation = begin(prompt, n=3)
+    assert (anna.running, left()) == (1, 1000 - len(prompt))
+    await finished(generation)
+    first = generation.committers[0].usage
+    written = generation.usage()["completion_tokens"]
+    assert (anna.running, left()) == (0, 1000 - len(prompt) + first.cached_tokens - written)
+    before = left()
+    generation = begin(tuple(range(80, 90)), max_tokens=200)
+    generation.abort()
+    generation.abort()
+    assert (anna.running, left()) == (0, before - 10)
+    lines = [record.fields for record in caplog.records if record.message == "reply"]  # type: ignore[attr-defined]
+    assert [line["finish"] for line in lines] == ["refused", "length", "abort"]
+    assert {line["name"] for line in lines} == {"anna"}
+    assert (lines[1]["prompt_tokens"], lines[1]["output_tokens"]) == (len(prompt), written)
+    assert "ttft_ms" not in lines[2]
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -152,3 +153,36 @@ def test_a_full_queue_is_an_error_event(tmp_path: Path) -> None:
                 event = connection.receive_json()
                 seen.append(event.get("error", {}).get("code"))
         wait_until_idle(service)
+
+
+def test_a_call_and_the_reply_to_its_output(tmp_path: Path) -> None:
+    tool = {"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}}
+    must = {"tool_choice": "required", "parallel_tool_calls": False, "seed": 1, "max_output_tokens": 200}
+    with (
+        running_service(tmp_path, context_length=1024) as service,
+        client_of(service) as client,
+        client.websocket_connect(SOCKET) as connection,
+    ):
+
+        def until_done() -> list[dict[str, Any]]:
+            events = []
+            while not events or events[-1]["type"] != "response.done":
+                events.append(connection.receive_json())
+            return events
+
+        connection.send_json({"type": "session.update", "session": {"tools": [tool]}})
+        connection.send_json({"type": "conversation.item.create", "item": user("hi")})
+        connection.send_json({"type": "response.create", "response": must})
+        events = until_done()
+        done = events[-1]["response"]
+        (call,) = [item for item in done["output"] if item["type"] == "function_call"]
+        assert (done["status"], call["status"], call["name"]) == ("completed", "completed", "f")
+        pieces = [event["delta"] for event in events if event["type"] == "response.function_call_arguments.delta"]
+        assert "".join(pieces) == call["arguments"]
+        assert isinstance(json.loads(call["arguments"]), dict)
+        output = {"type": "function_call_output", "call_id": call["call_id"], "output": "sun"}
+        connection.send_json({"type": "conversation.item.create", "item": output})
+        connection.send_json({"type": "response.create", "response": {"max_output_tokens": 2}})
+        usage = until_done()[-1]["response"]["usage"]
+        assert usage["input_tokens"] > done["usage"]["input_tokens"]
+        assert usage["input_token_details"]["cached_tokens"] >= done["usage"]["input_tokens"] // 16 * 16

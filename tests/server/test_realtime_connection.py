@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from socket import SHUT_RDWR
 from typing import Any
 
+import pytest
 from raw_sockets import frame, upgrade
 from realtime_client import address, chatting, closing_code, events_until, say
 from service import ENDLESS, LiveServer, is_idle, running_server, wait_for_tokens, wait_until, wait_until_idle
@@ -16,6 +18,13 @@ from websockets.sync.client import ClientConnection, connect
 from paceline.server.context import Settings
 
 RESUMABLE: dict[str, Any] = {"x_resume": True, **ENDLESS}
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """Not the one of other tests: sessions wait in it to be resumed."""
+    with running_server(tmp_path_factory.mktemp("resuming")) as live:
+        yield live
 
 
 def ask(connection: ClientConnection, **response: Any) -> tuple[str, list[dict[str, Any]]]:
@@ -59,6 +68,7 @@ def test_keys_are_callers(tmp_path: Path) -> None:
         with connected("ann") as first:
             say(first, "response.create", response={"instructions": "hi", "max_output_tokens": 4, **RESUMABLE})
             response_id = events_until(first, "response.done")[-1]["response"]["id"]
+            first.socket.shutdown(SHUT_RDWR)
         with connected("bob") as other:
             say(other, "x_response.resume", response_id=response_id, event_id="mine")
             error = events_until(other, "error")[-1]["error"]

@@ -38,7 +38,7 @@ async def test_only_the_same_caller(service: Service) -> None:
     assert await code_of_resuming(house, "resp_none", "ann") == "response_not_found"
     assert await code_of_resuming(house, response_id, "ann") is None
     house.context.drain.requested.set()
-    await when(lambda: len(house.resumables) == 0)
+    await when(lambda: house.context.drain.busy == 0)
 
 
 async def test_time_ends_it(service: Service) -> None:
@@ -46,7 +46,7 @@ async def test_time_ends_it(service: Service) -> None:
     house = House(service, resume_s=0.02)
     response_id = await parked(house, **ENDLESS_RESUMABLE, max_output_tokens="inf")
     assert len(house.resumables) == 1
-    await when(lambda: len(house.resumables) == 0 and is_idle(service))
+    await when(lambda: house.context.drain.busy == 0 and is_idle(service))
     assert await code_of_resuming(house, response_id) == "response_not_found"
     assert house.context.drain.busy == 0
 
@@ -60,6 +60,21 @@ async def test_what_ended_long_ago_is_not_parked(service: Service) -> None:
     assert len(house.resumables) == 0
 
 
+async def test_who_says_good_bye_keeps_only_what_still_runs(service: Service) -> None:
+    house = House(service)
+    client, other = house.client(), house.client()
+    client.ask(x_resume=True, max_output_tokens=2)
+    await client.until("response.done")
+    await house.resumables.leave(client.talk, client, parting=True)
+    assert len(house.resumables) == 0
+    other.ask(**ENDLESS_RESUMABLE)
+    await other.until("response.created")
+    await house.resumables.leave(other.talk, other, parting=True)
+    assert len(house.resumables) == 1
+    house.context.drain.requested.set()
+    await when(lambda: house.context.drain.busy == 0 and is_idle(service))
+
+
 async def test_only_so_many_wait(service: Service) -> None:
     """The oldest ends, its reply too."""
     house = House(service, max_parked=2)
@@ -68,7 +83,7 @@ async def test_only_so_many_wait(service: Service) -> None:
     assert await code_of_resuming(house, ids[0]) == "response_not_found"
     assert await code_of_resuming(house, ids[2]) is None
     house.context.drain.requested.set()
-    await when(lambda: len(house.resumables) == 0 and is_idle(service))
+    await when(lambda: house.context.drain.busy == 0 and is_idle(service))
 
 
 async def test_only_so_much_is_kept(service: Service) -> None:
@@ -83,7 +98,7 @@ async def test_only_so_much_is_kept(service: Service) -> None:
     assert len(house.resumables) == 1
     assert await code_of_resuming(house, response_id, starting_after=last) is None
     house.context.drain.requested.set()
-    await when(lambda: len(house.resumables) == 0)
+    await when(lambda: house.context.drain.busy == 0)
 
 
 async def test_a_drain_ends_what_waits(service: Service) -> None:

@@ -157,7 +157,7 @@ async def test_a_reply_that_must_have_a_form_is_prepared_with_its_grammar(servic
 
 
 async def test_a_grammar_that_takes_long_holds_up_nothing_else(service: Service) -> None:
-    slow = "start: " + "|".join(['"a"'] * 5_000)
+    slow = "start: " + "|".join(['"a"'] * 4_000)
     making = asyncio.create_task(service.grammar(lambda: slow, "format"))
     turns = 0
     while not making.done():

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from chat_completions import chunks, post, text_of
+from realtime_client import chatting, events_until, say
 from service import LiveServer
 from starlette.testclient import TestClient
 
@@ -96,3 +97,14 @@ def test_many_formats_at_once_do_not_get_in_each_others_way(live: LiveServer) ->
             assert re.fullmatch(f"{i}[a-z]{{2,4}}(-{i}){{1,3}}", text)
         else:
             assert_person(text)
+
+
+def test_a_realtime_reply_has_a_form_too_and_a_bad_one_costs_the_session_nothing(live: LiveServer) -> None:
+    with chatting(live) as connection:
+        say(connection, "response.create", response={"response_format": {"type": "regex", "regex": "(a"}})
+        refused = events_until(connection, "error")[-1]["error"]
+        assert (refused["code"], refused["param"]) == ("invalid_grammar", "response.response_format.regex")
+        say(connection, "response.create", response={"response_format": CODE})
+        done = events_until(connection, "response.done")[-1]["response"]
+        assert done["status"] == "completed"
+        assert re.fullmatch("[A-Z]{2}-[0-9]{3}", done["output"][0]["content"][0]["text"])

@@ -23,7 +23,7 @@ class Named(Anyone):
     """The holder of some key."""
 
     def __init__(self, name: str) -> None:
-        self.id = name
+        super().__init__(name)
 
 
 class Client:
