@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+import json
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import pytest
-from drafting_service import DRAFTERS, drafting_service
+from drafting_service import DRAFTERS
 from every_protocol import PROTOCOLS, Client
 from neutral import Answer, Asked
-from service import live_server, wait_until_idle
-from speaking_model import SCRIPTS, Scripts, make_speaking_folder
-from templates import TEMPLATES
-from tiny_models import make_folder
+from speaking_model import SCRIPTS, Scripts
+
+from paceline.server.parameters import derive_seed
 
 SCRIPTED = Scripts()
 BLOCK = 16
@@ -96,27 +96,27 @@ RANDOM: Mapping[str, Asked] = {
     ),
 }
 CASES = [("speaking", name) for name in SPEAKING] + [("random", name) for name in RANDOM]
-CONTEXT = 1024
 
 
-@pytest.fixture(scope="module")
-def clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Client]]:
-    """Of a model that says what it is told to, and of one that says anything."""
-    folder = tmp_path_factory.mktemp("conformance")
-    make_speaking_folder(folder / "speaking" / "model", TEMPLATES["qwen3"], context_length=CONTEXT)
-    make_folder(folder / "random" / "model", "smollm2", max_position_embeddings=CONTEXT)
-    with ExitStack() as stack:
-        clients = {}
-        for name in ("speaking", "random"):
-            service = drafting_service(folder / name / "model", folder / name)
-            service.start()
-            stack.callback(service.stop)
-            clients[name] = Client(stack.enter_context(live_server(service)))
-            stack.callback(clients[name].close)
-        yield clients
-        for client in clients.values():
-            wait_until_idle(client.live.service)
-            client.live.service.loop.engine.check()
+# What the speaking model's answers are, whoever asks: (text, thoughts, arguments of calls, finish).
+TOLD: Mapping[str, tuple[str, str, tuple[str, ...], str]] = MappingProxyType(
+    {
+        "words": (SCRIPTS["words"], "", (), "stop"),
+        "characters over tokens": (SCRIPTS["scripts"], "", (), "stop"),
+        "a stop string in the text": ("The quick brown fox jumps over the ", "", (), "stop"),
+        "a stop string of one letter": ("The quick brown fox jumps over the la", "", (), "stop"),
+        "a stop string at the end": (SCRIPTS["words"].removesuffix("at all."), "", (), "stop"),
+        "a stop string that is not completed": (SCRIPTS["words"], "", (), "stop"),
+        "a stop string of a split character": (SCRIPTS["scripts"].partition("👩‍👧")[0], "", (), "stop"),
+        "a call": ("Let me see.\n", "", ('{"city": "Žďár", "days": 3}',), "tool_calls"),
+        "calls": ("", "", ('{"city": "Oslo"}', '{"a": [1, 2.5], "b": null}', '{"city": "Lima 🎉"}'), "tool_calls"),
+        "one call at the most": ("", "", ('{"city": "Oslo"}',), "tool_calls"),
+        "no calls wanted": (SCRIPTS["call"], "", (), "stop"),
+        "no call after all": (SCRIPTS["malformed"], "", (), "stop"),
+        "thoughts": ("The Loire.", "She asks for a river. The Loire is one; </thin, hm, is no end.", (), "stop"),
+        "thoughts, then a call": ("", "I must look.", ('{"city": "Nice"}',), "tool_calls"),
+    }
+)
 
 
 def modes_of(case: int, protocol: int) -> tuple[str, ...]:
@@ -149,3 +149,38 @@ def warm(client: Client, asked: Asked) -> Answer:
     answer = client.chat_body(asked, "none").answer
     cached = (answer.prompt_tokens - 1) // BLOCK * BLOCK
     return replace(answer, cached_tokens=cached)
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_the_model_says_what_it_is_told_to(clients: dict[str, Client], name: str) -> None:
+    answer = clients["speaking"].chat_body(SPEAKING[name], "none").answer
+    arguments = tuple(call[2] for call in answer.calls)
+    assert (answer.text, answer.thoughts, arguments, answer.finish) == TOLD[name]
+
+
+@pytest.mark.parametrize("name", ["a call that is cut off", "a stop string within a call"])
+def test_a_call_that_is_cut_is_no_call_to_answer(clients: dict[str, Client], name: str) -> None:
+    """What was cut is told, and the finish says so unless a whole call came before."""
+    answer = clients["speaking"].chat_body(SPEAKING[name], "none").answer
+    with pytest.raises(ValueError, match="."):
+        json.loads(answer.calls[-1][2])
+    assert answer.finish == ("length" if len(answer.calls) == 1 else "tool_calls")
+
+
+@pytest.mark.parametrize("mode", DRAFTERS)
+def test_every_drafter_guesses(clients: dict[str, Client], mode: str) -> None:
+    asked = RANDOM["a call by its schema"] if mode == "grammar" else RANDOM["a long prompt"]
+    figures = clients["random"].figures(replace(asked, options={"temperature": 0.0}), mode)
+    assert figures["num_draft_tokens"] > 0
+    assert figures["num_accepted_draft_tokens"] > 0 or mode not in ("suffix", "grammar", "draft")
+
+
+def test_choices_are_the_replies_of_their_seeds(clients: dict[str, Client]) -> None:
+    """A choice of many is what any protocol answers to its seed alone."""
+    options = {"temperature": 0.9, "seed": 7}
+    texts = clients["random"].choices(Asked(options=options), "auto", 3)
+    assert len(set(texts)) == 3
+    for index, text in enumerate(texts):
+        alone = Asked(options={**options, "seed": derive_seed(7, index)})
+        for protocol in ("chat stream", "responses socket", "realtime"):
+            assert PROTOCOLS[protocol](clients["random"], alone, "none").answer.text == text

@@ -37,6 +37,19 @@ class Client:
         body = answer.json()
         return Reply(_of_choice(body["choices"][0], body["usage"]), timeless(body))
 
+    def figures(self, asked: Asked, mode: str) -> Json:
+        """How the speculation went."""
+        figures: Json = self._http.post(CHAT, json=_chat(asked, mode)).json()["metrics"]["speculative_decoding"]
+        return figures
+
+    def choices(self, asked: Asked, mode: str, n: int) -> list[str]:
+        """The texts of several choices, which are the same in the body and as a stream."""
+        body = _chat(asked, mode) | {"n": n}
+        texts = [choice["message"]["content"] for choice in self._http.post(CHAT, json=body).json()["choices"]]
+        events = events_of(self._http.post(CHAT, json=body | {"stream": True}))
+        assert [choice_of(events, index)["message"]["content"] for index in range(n)] == texts
+        return texts
+
     def chat_stream(self, asked: Asked, mode: str) -> Reply:
         body = _chat(asked, mode) | {"stream": True, "stream_options": {"include_usage": True}}
         events = events_of(self._http.post(CHAT, json=body))
@@ -181,7 +194,12 @@ def _flat(asked: Asked, mode: str) -> Json:
 
 
 def _realtime(asked: Asked, mode: str) -> Json:
-    return _flat(asked, mode) | ({} if asked.form is None else {"response_format": asked.form})
+    body = _flat(asked, mode)
+    if asked.form is not None:
+        body["response_format"] = asked.form
+    if asked.prediction is not None:
+        body["prediction"] = {"type": "content", "content": asked.prediction}
+    return body
 
 
 def _responses(asked: Asked, mode: str) -> Json:

@@ -9,14 +9,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-_DEEP = 300  # levels
 _ODD: tuple[Any, ...] = (
     *(None, True, False, 0, 1, -1, 2, 7, 1e-9, 0.5, -0.0, 1e308),
     *(2**31, 2**53 + 1, 2**63 - 1, 2**63, -(2**63) - 1, 2**64, 10**30, float("nan"), float("inf")),
     *("", " ", "\x00", "🎉", "\ud800", "a\udfffb", "é" * 70, "x" * 400, "<|im_end|>", "<tool_call>", "</think>"),
     *("auto", "none", "1", "user", "assistant", "tool", "function", "text", "message", "json_schema", "default", "root"),
     *([], [None], [[]], ["a", 1], [{}], {}, {"type": None}, {"type": "text"}, {"": {}}, {"type": "function", "name": "f"}),
-    [["deep"]],  # see `_grown`
+    *(["deep", 90], ["deep", 300]),  # see `_grown`
 )
 odd_values: st.SearchStrategy[Any] = st.sampled_from(_ODD)
 
@@ -30,9 +29,11 @@ def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 def _grown(value: Any) -> Any:
     """An own copy; what stands for deep nesting is nested deeply."""
     value = copy.deepcopy(value)
-    if value == [["deep"]]:
-        for level in range(_DEEP):
-            value = [value] if level % 3 else {"a": value}
+    match value:
+        case ["deep", levels]:
+            value = "the bottom"
+            for level in range(levels):
+                value = [value] if level % 3 else {"a": value}
     return value
 
 
