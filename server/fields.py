@@ -12,7 +12,9 @@ from paceline.engine.errors import RequestError
 JsonObject = dict[str, Any]
 
 
-MAX_DEPTH = 100  # of objects and lists in one another: what writes JSON stops at 254, and answers repeat parts of requests
+MAX_DEPTH = (
+    100  # of objects and lists in one another: what writes JSON stops at 254, and answers repeat parts of requests
+)
 
 
 def parse_object(data: bytes | str, what: str, *, param: str | None = None) -> JsonObject:

@@ -167,14 +167,6 @@ def test_a_call_that_is_cut_is_no_call_to_answer(clients: dict[str, Client], nam
     assert answer.finish == ("length" if len(answer.calls) == 1 else "tool_calls")
 
 
-@pytest.mark.parametrize("mode", DRAFTERS)
-def test_every_drafter_guesses(clients: dict[str, Client], mode: str) -> None:
-    asked = RANDOM["a call by its schema"] if mode == "grammar" else RANDOM["a long prompt"]
-    figures = clients["random"].figures(replace(asked, options={"temperature": 0.0}), mode)
-    assert figures["num_draft_tokens"] > 0
-    assert figures["num_accepted_draft_tokens"] > 0 or mode not in ("suffix", "grammar", "draft")
-
-
 def test_choices_are_the_replies_of_their_seeds(clients: dict[str, Client]) -> None:
     """A choice of many is what any protocol answers to its seed alone."""
     options = {"temperature": 0.9, "seed": 7}

@@ -41,8 +41,8 @@ CASES = {
 
 
 def told(events: list[Json]) -> Any:
-    """What a client knows in the end: events that came twice count once. Clauses have no fixed place among the others, and
-    a client that is behind goes without them."""
+    """What a client knows in the end: events that came twice count once. Clauses have no fixed place among the others,
+    and a client that is behind goes without them."""
     once = {event["event_id"]: event for event in events}
     return joined(timeless([event for event in once.values() if event["type"] != "x_response.clause"]))
 

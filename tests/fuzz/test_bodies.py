@@ -19,7 +19,11 @@ BATCH = 8  # messages of one example
 AMOUNTS = (320, pytest.param(20_000, marks=pytest.mark.proof))
 
 _TOOL = {"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}}
-_FLAT_TOOL = {"type": "function", "name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}
+_FLAT_TOOL = {
+    "type": "function",
+    "name": "f",
+    "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}},
+}
 _SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 _HI = [{"role": "user", "content": "hi"}]
 _SAMPLING = (
@@ -44,7 +48,11 @@ _CHAT: list[Json] = [
         "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": _SCHEMA, "strict": True}},
     },
     {"messages": _HI, "max_tokens": 3, "structured_outputs": {"choice": ["yes", "no"]}},
-    {"messages": [{"role": "user", "content": "h"}], "max_tokens": 3, "tools": [{"type": "function", "function": {"name": "f"}}]},
+    {
+        "messages": [{"role": "user", "content": "h"}],
+        "max_tokens": 3,
+        "tools": [{"type": "function", "function": {"name": "f"}}],
+    },
     {
         "messages": [{"role": "system", "content": [{"type": "text", "text": "s"}]}, *_HI],
         "max_tokens": 2,
@@ -68,10 +76,17 @@ _RESPONSES: list[Json] = [
     {"input": "hi", "max_output_tokens": 3},
     {"input": "hi", "max_output_tokens": 3, "stream": True, "store": False},
     {"input": _HI, "max_output_tokens": 3, "instructions": "be", "metadata": {"a": "b"}, "temperature": 0.5},
-    {"input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "a"}]}], "max_output_tokens": 2},
+    {
+        "input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "a"}]}],
+        "max_output_tokens": 2,
+    },
     {"input": "hi", "max_output_tokens": 3, "previous_response_id": "resp_nothing"},
     {"input": "hi", "max_output_tokens": 3, "include": ["message.output_text.logprobs"], "top_logprobs": 2},
-    {"input": "hi", "max_output_tokens": 9, "text": {"format": {"type": "json_schema", "name": "n", "schema": _SCHEMA}}},
+    {
+        "input": "hi",
+        "max_output_tokens": 9,
+        "text": {"format": {"type": "json_schema", "name": "n", "schema": _SCHEMA}},
+    },
     {"input": "hi", "max_output_tokens": 2, "tools": [_FLAT_TOOL], "tool_choice": "auto", "parallel_tool_calls": False},
     {"input": "hi", "max_output_tokens": 2, "truncation": "auto", "reasoning": {"effort": "low"}, "generate": False},
     {

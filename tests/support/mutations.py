@@ -1,4 +1,4 @@
-"""Messages that are valid but for a few places, for fuzzing: wrong types, odd values, lost and doubled fields, cut text."""
+"""Messages that are valid but for a few places: wrong types, odd values, lost and doubled fields, cut text."""
 
 from __future__ import annotations
 
@@ -13,8 +13,32 @@ _ODD: tuple[Any, ...] = (
     *(None, True, False, 0, 1, -1, 2, 7, 1e-9, 0.5, -0.0, 1e308),
     *(2**31, 2**53 + 1, 2**63 - 1, 2**63, -(2**63) - 1, 2**64, 10**30, float("nan"), float("inf")),
     *("", " ", "\x00", "🎉", "\ud800", "a\udfffb", "é" * 70, "x" * 400, "<|im_end|>", "<tool_call>", "</think>"),
-    *("auto", "none", "1", "user", "assistant", "tool", "function", "text", "message", "json_schema", "default", "root"),
-    *([], [None], [[]], ["a", 1], [{}], {}, {"type": None}, {"type": "text"}, {"": {}}, {"type": "function", "name": "f"}),
+    *(
+        "auto",
+        "none",
+        "1",
+        "user",
+        "assistant",
+        "tool",
+        "function",
+        "text",
+        "message",
+        "json_schema",
+        "default",
+        "root",
+    ),
+    *(
+        [],
+        [None],
+        [[]],
+        ["a", 1],
+        [{}],
+        {},
+        {"type": None},
+        {"type": "text"},
+        {"": {}},
+        {"type": "function", "name": "f"},
+    ),
     *(["deep", 90], ["deep", 300]),  # see `_grown`
 )
 odd_values: st.SearchStrategy[Any] = st.sampled_from(_ODD)
@@ -72,6 +96,8 @@ def texts(draw: st.DrawFn, messages: st.SearchStrategy[Any]) -> str:
         case "twice":
             return text + text
         case "other":
-            return draw(st.sampled_from(("", "null", "[]", '"text"', "{", "}", "[" * 5000, '{"a":' * 5000, "{}", "\x00")))
+            return draw(
+                st.sampled_from(("", "null", "[]", '"text"', "{", "}", "[" * 5000, '{"a":' * 5000, "{}", "\x00"))
+            )
         case _:
             return text

@@ -1,7 +1,7 @@
-"""A tiny model that says what its scripts say, in tokens cut anywhere: calls, thoughts and split characters really occur.
+"""A tiny model that says what its scripts say, in tokens cut anywhere: calls, thoughts, split characters really occur.
 
-Each token of a script is one token of its vocabulary that nothing else uses, and its layers add nothing: what comes next
-depends on the last token alone. A request chooses its script by a bias for the script's first token.
+Each token of a script is one token of its vocabulary that nothing else uses, and its layers add nothing: what comes
+next depends on the last token alone. A request chooses its script by a bias for the script's first token.
 """
 
 from __future__ import annotations
