@@ -4,7 +4,7 @@
 PYTHON ?= python3
 ARGS ?=
 JOBS ?= 2
-PARTS ?= kernels step_overhead launch streams quality chat peers
+PARTS ?= kernels step_overhead launch streams quality chat voice peers
 VENV := .venv
 BIN := $(VENV)/bin
 ROOMS := engine kernels server spec web
@@ -37,7 +37,7 @@ serve: $(VENV)/.runtime
 chat: $(VENV)/.runtime
 	$(BIN)/paceline chat $(ARGS)
 
-test: $(VENV)/.dev
+test: $(VENV)/.dev $(VENV)/.clients
 	$(BIN)/pytest -n $(JOBS) --dist loadgroup $(ARGS)
 
 check: $(VENV)/.dev view
@@ -91,6 +91,12 @@ $(VENV)/.runtime: $(PROJECT) | $(VENV)/.made
 	@echo "Installing Paceline into $(VENV); the first time this downloads some hundred megabytes."
 	@echo "Compiling the kernels, given a C++ compiler: two to five minutes, once."
 	$(BIN)/pip install -c constraints.txt -e .
+	@touch $@
+
+# Clients of other languages that tests drive the server with; tests skip them where there is no npm.
+$(VENV)/.clients: tests/clients/package.json tests/clients/package-lock.json | $(VENV)/.made
+	@if command -v npm >/dev/null; then cd tests/clients && npm ci --no-audit --no-fund --silent; \
+	else echo "npm is not installed (Node 20 or newer brings it): tests of JavaScript clients are skipped."; fi
 	@touch $@
 
 # Only what the extra `dev` names: installing '.[dev]' would compile the kernels again.

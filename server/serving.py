@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import gc
 import signal
 import socket
 from collections.abc import Callable
@@ -82,6 +83,8 @@ def serve(
     try:
         service = build()
         service.start()
+        gc.collect()
+        gc.freeze()  # what stays for good is not looked through again: that took 25 ms, in the middle of replies
         try:
             make_server(service, settings, listener, on_ready).run(sockets=[listener])
         finally:

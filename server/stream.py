@@ -100,6 +100,7 @@ class Streams:
     def __init__(self, engine: Engine) -> None:
         self.loop = EngineLoop(engine, self._post)
         self._open: dict[str, Stream] = {}
+        self._posted: deque[Delta] = deque()  # by the engine, and not fed yet
         self._event_loop: asyncio.AbstractEventLoop | None = None
 
     def __len__(self) -> int:
@@ -110,7 +111,10 @@ class Streams:
 
         Raises RequestError (over the context) or OverloadedError (queue full), ValueError for an id that is in use.
         """
-        self._event_loop = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
+        if self._event_loop is not loop:
+            self._event_loop = loop
+            self._posted.clear()  # a loop that is closed feeds nobody any more
         stream = Stream(self)
         try:
             for request in requests:
@@ -151,7 +155,17 @@ class Streams:
                 self._event_loop.call_soon_threadsafe(self._dispatch, deltas)
 
     def _dispatch(self, deltas: list[Delta]) -> None:
-        for delta in deltas:
-            stream = self._open.get(delta.request_id)
-            if stream is not None:
-                stream.feed(delta)
+        idle = not self._posted
+        self._posted += deltas
+        if idle and deltas:
+            self._feed_next()
+
+    def _feed_next(self) -> None:
+        """One reply in each turn of the event loop: what else is due need not wait for all of a step's text."""
+        delta = self._posted.popleft()
+        stream = self._open.get(delta.request_id)
+        if stream is not None:
+            stream.feed(delta)
+        if self._posted:
+            assert self._event_loop is not None
+            self._event_loop.call_soon(self._feed_next)

@@ -99,6 +99,7 @@ class Talk:
         )
         self._warming = Warming(
             self._service,
+            caller,
             self._session.id,
             lambda *ready: self._perform(self._session.prefilled(*ready)),
         )

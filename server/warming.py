@@ -14,6 +14,7 @@ from paceline.engine.errors import PacelineError
 from paceline.engine.request import Request, SamplingParams
 from paceline.kernels.paging import BLOCK_SIZE
 
+from .caller import Caller
 from .fields import JsonObject
 from .service import Service
 from .session_outputs import Warm
@@ -71,9 +72,10 @@ class Warming:
     is left to finish, any other one ends at once, and what it has computed stays to be found.
     """
 
-    def __init__(self, service: Service, owner: str, report: Report) -> None:
-        """owner: for whom the blocks are kept. report: told once a Warm is ready."""
+    def __init__(self, service: Service, caller: Caller, owner: str, report: Report) -> None:
+        """caller: who pays for it. owner: for whom the blocks are kept. report: told once a Warm is ready."""
         self._service = service
+        self._caller = caller
         self._owner = owner
         self._report = report
         self._wanted: Warm | None = None
@@ -150,12 +152,15 @@ class Warming:
                 pin=self._owner,
             )
             try:
+                self._caller.begin()  # of a key that has used up what it may, nothing is computed ahead
+                self._caller.end()  # and no reply of it has to wait for what is
                 async with self._service.streams.open([request]) as stream:
-                    finishes = [delta.finish async for delta in stream]
+                    deltas = [delta async for delta in stream]
             except PacelineError:
                 return  # there is no place for it
-            if finishes[-1] != "prefilled":
+            if deltas[-1].finish != "prefilled":
                 return
+            self._caller.spend(len(found.full) - deltas[-1].cached_tokens)
             self._done = found.full
         self._report(found.warm, found.tokens, len(found.stable))
 

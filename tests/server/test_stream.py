@@ -190,3 +190,26 @@ async def test_the_end_of_all_streams_is_told_to_each(tmp_path: Path) -> None:
         assert finishes == {"a": "abort", "b": "abort"}
         assert len(service.streams) == 0
         await idle(service)
+
+
+async def test_other_tasks_have_their_turn_between_the_replies_of_a_step(service: Service) -> None:
+    streams = [service.streams.open([request(name, max_tokens=2000)]) for name in "abc"]
+    order: list[str] = []
+
+    async def reader(name: str, stream: Stream) -> None:
+        await stream.next()
+        order.append(name)
+
+    tasks = [asyncio.create_task(reader(name, stream)) for name, stream in zip("abc", streams, strict=True)]
+    await asyncio.sleep(0)  # all of them wait
+    service.streams._dispatch([Delta(request_id=name, tokens=(1,)) for name in "abc"])
+    turns = 0
+    while len(order) < 3:
+        await asyncio.sleep(0)
+        turns += 1
+        assert len(order) <= turns
+    assert order == ["a", "b", "c"]
+    await asyncio.gather(*tasks)
+    for stream in streams:
+        stream.abort()
+    await idle(service)

@@ -18,9 +18,11 @@ from vocabularies import byte_level_tokenizer
 from websockets.sync.client import connect
 
 from paceline.kernels.paging import BLOCK_SIZE
+from paceline.server.caller import ANYONE, Caller
 from paceline.server.chat_template import ChatTemplate
 from paceline.server.fields import JsonObject
 from paceline.server.generation import Generation
+from paceline.server.limits import Allowance, Holder
 from paceline.server.parameters import Parameters
 from paceline.server.service import Service
 from paceline.server.session_outputs import Warm
@@ -47,10 +49,10 @@ async def until(condition: Any, patience_s: float = 20.0) -> None:
 class Ahead:
     """A Warming, and what it reported."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, caller: Caller = ANYONE) -> None:
         self.reports: list[tuple[Warm, int, int]] = []
         self.service = service
-        self.warming = Warming(service, "owner", lambda *report: self.reports.append(report))
+        self.warming = Warming(service, caller, "owner", lambda *report: self.reports.append(report))
 
     async def ready(self, wanted: Warm) -> tuple[int, int]:
         """Asks for it and waits; its tokens, and how many of them are sure to come."""
@@ -284,3 +286,23 @@ def test_a_restart_with_a_nearly_equal_text_computes_what_is_new(live: LiveServe
     before, after = (service.template.encode(said(text, [])) for text in (first, second))
     assert len(after) == usage["input_tokens"]
     assert recomputed(usage) <= BLOCK_SIZE + len(after) - common(before, after)
+
+
+async def test_who_asks_pays_for_it_and_gets_none_of_it_with_nothing_left(service: Service) -> None:
+    anna = Holder("key_1", "anna", Allowance(tokens_per_minute=1000), clock=lambda: 0.0)
+
+    def left() -> int:
+        return int(anna.headers()["x-ratelimit-remaining-tokens"])
+
+    ahead = Ahead(service, anna)
+    try:
+        _, sure = await ahead.ready(warm(said("one two three four five six seven eight")))
+        computed = 1000 - left()
+        assert 0 < computed <= sure
+        anna.spend(left() + 1)
+        ahead.warming.want(warm(said("another thing that is said, at some length too")))
+        await asyncio.sleep(0.3)
+        assert len(ahead.reports) == 1
+        assert (anna.running, service.loop.stats().running) == (0, 0)
+    finally:
+        await ahead.warming.close()
