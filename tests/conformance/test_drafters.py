@@ -1,4 +1,4 @@
-"""The drafters that replies are compared over do guess, before anything is known of how seldom some of them are right."""
+"""The drafters that replies are compared over do guess, before it is known how seldom some of them are right."""
 
 from __future__ import annotations
 

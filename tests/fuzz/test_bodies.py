@@ -153,7 +153,7 @@ def test_any_body_is_answered(live: LiveServer, name: str, amount: int) -> None:
             assert client.post(endpoint.path, json=endpoint.valid).status_code == 200
         check_at_rest(live)
 
-    with httpx.Client(base_url=live.url, timeout=60) as client:
+    with httpx.Client(base_url=live.url, timeout=300) as client:
         throw()
 
 

@@ -181,7 +181,7 @@ class Session:
         self._connection.send(text.replace("resp_none", self.known[-1]) if self.known else text)
 
     def read(self, sent: Any = None) -> Json:
-        event: Json = json.loads(self._connection.recv(timeout=60))
+        event: Json = json.loads(self._connection.recv(timeout=300))
         kind = event["type"]
         if kind == "error":
             check_error(event["error"], None if _event_id(event) == _MARKER else sent)
