@@ -67,7 +67,7 @@ class Client:
     def responses_stream(self, asked: Asked, mode: str) -> Reply:
         answer = self._http.post(RESPONSES, json=_responses(asked, mode) | {"stream": True})
         assert answer.status_code == 200, answer.text
-        frames = answer.text.split("\n\n")[:-1]
+        frames = [frame for frame in answer.text.split("\n\n")[:-1] if frame != ": ping"]
         events = [json.loads(frame.partition("\n")[2].removeprefix("data: ")) for frame in frames]
         return _streamed(events)
 
