@@ -6,6 +6,7 @@ ARGS ?=
 JOBS ?= 2
 PARTS ?= kernels step_overhead launch streams quality chat voice peers
 VENV := .venv
+CLIENTS := .venv-clients
 BIN := $(VENV)/bin
 ROOMS := engine kernels server spec web
 PROJECT := pyproject.toml constraints.txt setup.py $(wildcard kernels/native/src/*)
@@ -14,13 +15,14 @@ PROJECT := pyproject.toml constraints.txt setup.py $(wildcard kernels/native/src
 export PYTHONSAFEPATH := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help serve chat test check proof sanitize bench compile-table device-check view format clean
+.PHONY: help serve chat test clients check proof sanitize bench compile-table device-check view format clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make serve   install, fetch the default model and serve it; ARGS="--port 8123" passes options on'
 	@echo 'make chat    talk to the running server in the terminal'
 	@echo 'make test    run the tests'
+	@echo 'make clients run the tests with Pipecat and LiveKit, which are installed first into an environment of their own: 500 MB'
 	@echo 'make check   format, lint, types and architecture'
 	@echo 'make proof   run the slow proofs'
 	@echo 'make sanitize  run the native tests on kernels built with the memory and thread sanitizers'
@@ -45,6 +47,9 @@ check: $(VENV)/.dev view
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/pytest -q tests/test_architecture.py tests/test_packaging.py
+
+clients: $(VENV)/.dev $(CLIENTS)/.made
+	$(BIN)/pytest tests/clients/test_pipecat.py tests/clients/test_livekit.py $(ARGS)
 
 proof: $(VENV)/.dev
 	$(BIN)/pytest -m proof -n $(JOBS) $(ARGS)
@@ -74,7 +79,7 @@ view:
 	@for room in $(ROOMS); do ln -sfn ../../$$room .view/paceline/$$room; done
 
 clean:
-	rm -rf $(VENV) .view build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(CLIENTS) .view build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find $(ROOMS) tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps: a step runs again only when what it depends on is newer. A half-made environment is removed, never reused.
@@ -97,6 +102,13 @@ $(VENV)/.runtime: $(PROJECT) | $(VENV)/.made
 $(VENV)/.clients: tests/clients/package.json tests/clients/package-lock.json | $(VENV)/.made
 	@if command -v npm >/dev/null; then cd tests/clients && npm ci --no-audit --no-fund --silent; \
 	else echo "npm is not installed (Node 20 or newer brings it): tests of JavaScript clients are skipped."; fi
+	@touch $@
+
+# Other people's large programs, which must not meddle with ours; their audio parts are left out.
+$(CLIENTS)/.made: tests/clients/requirements.txt
+	@echo "Installing Pipecat and LiveKit into $(CLIENTS)."
+	@$(PYTHON) -m venv $(CLIENTS) || { rm -rf $(CLIENTS); exit 1; }
+	$(CLIENTS)/bin/pip install --quiet --no-deps -r tests/clients/requirements.txt
 	@touch $@
 
 # Only what the extra `dev` names: installing '.[dev]' would compile the kernels again.

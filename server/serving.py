@@ -23,6 +23,7 @@ from .key_file import read_keys
 from .lag import probe
 from .logs import uvicorn_level
 from .service import Service
+from .short_slices import ask_for_short_slices
 from .tasks import cancel_all
 
 _BACKLOG = 1024
@@ -159,6 +160,7 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        ask_for_short_slices()
         await super().startup(sockets)
         self._probe = asyncio.create_task(probe(self.context.service.metrics.loop_lag))
         self._on_ready()
