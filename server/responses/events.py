@@ -182,9 +182,13 @@ class ResponseEvents:
                 out = self._switch_to(Thoughts)
             case WordsPart(text=text):
                 out = self._switch_to(Words)
+        return out + self._told(text)
+
+    def _told(self, text: str) -> list[JsonObject]:
+        """More text of the open item, with the logprobs that waited for it."""
         assert self._open is not None
         logprobs, self._logprobs = self._logprobs, []
-        return out + self.send(self._open.added(text, logprobs, self._figures()))
+        return self.send(self._open.added(text, logprobs, self._figures()))
 
     def _figures(self) -> JsonObject:
         wanted = self._request.parameters.telemetry and self._counts.pending
@@ -210,6 +214,8 @@ class ResponseEvents:
         out: list[JsonObject] = []
         if status == "completed" and not self._output and self._request.generate:
             out += self._switch_to(Words)  # a reply without a word is a message all the same
+        if self._logprobs and isinstance(self._open, Words):  # of tokens without text, as the one that ends the reply
+            out += self._told("")
         out += self._close("completed" if status == "completed" else "incomplete")
         self.status = status
         self._incomplete = None if reason is None else {"reason": reason}
