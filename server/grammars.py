@@ -25,10 +25,9 @@ if TYPE_CHECKING:
 
 MAX_GRAMMAR_CHARS = 30_000  # the library is quadratic in some expressions: the slowest found takes 6 s at that size
 _KEPT = 32  # compiled grammars
-_LEXER_STATES = 50_000  # of one grammar, for all replies that follow it: 1 to 2 kB each
+_LEXER_STATES = 50_000  # of one grammar, for all replies that follow it, and as many for guesses: 1 to 2 kB each
 _LEXER_FUEL = 300_000  # for its beginning
-_GUESSES_STATES = 10_000  # the same of the lexer that judges guesses
-_GUESSES_FUEL = 3_000_000  # of that one as long as it lives: some 200 ms
+_GUESSES_FUEL = 3_000_000  # of the lexer that judges guesses, as long as it lives: some 200 ms
 # The library follows rules and references that name one another by recursion, 3 to 10 kB each, and nothing ends that
 # but the stack: 3,000 rules in a row end a process whose threads have 8 MB. As many as fit take a tenth of this.
 _STACK = 256 << 20
@@ -48,6 +47,7 @@ class Grammars:
         self._tokenizer = tokenizer
         self._vocab_size = vocab_size
         self._one_at_a_time = threading.Lock()
+        self._books = threading.Lock()  # held for moments, of what is kept
         self._kept: dict[str, _Compiled] = {}  # the one used last comes last
 
     def compile(self, lark: str, param: str) -> Grammar:
@@ -80,14 +80,24 @@ class Grammars:
                 code="invalid_grammar",
             ) from None
 
+    def known(self, lark: str) -> _Compiled | None:
+        """The grammar if it is compiled already; at once. One whose lexer has met its limit is not known any more: it
+        would refuse whatever comes, for ever."""
+        with self._books:
+            grammar = self._kept.pop(lark, None)
+            if grammar is None or grammar.worn:
+                return None
+            self._kept[lark] = grammar
+            return grammar
+
     def _compiled(self, lark: str) -> _Compiled:
-        """One whose lexer has met its limit is made anew: it would refuse whatever comes, for ever."""
-        grammar = self._kept.pop(lark, None)
-        if grammar is None or grammar.worn:
-            grammar = _on_deep_stack(lambda: self._compile(lark))
-        self._kept[lark] = grammar
-        if len(self._kept) > _KEPT:
-            del self._kept[next(iter(self._kept))]
+        if (grammar := self.known(lark)) is not None:
+            return grammar
+        grammar = _on_deep_stack(lambda: self._compile(lark))
+        with self._books:
+            self._kept[lark] = grammar
+            if len(self._kept) > _KEPT:
+                del self._kept[next(iter(self._kept))]
         return grammar
 
     def _compile(self, lark: str) -> _Compiled:
@@ -95,7 +105,7 @@ class Grammars:
 
         limits = LLParserLimits(max_lexer_states=_LEXER_STATES, initial_lexer_fuel=_LEXER_FUEL, verbose_errors=False)
         guesses = LLParserLimits(
-            max_lexer_states=_GUESSES_STATES,
+            max_lexer_states=_LEXER_STATES,
             initial_lexer_fuel=_LEXER_FUEL,
             step_lexer_fuel=_GUESSES_FUEL,  # a mask gives it, and guesses never ask for another than the first
             verbose_errors=False,
