@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from paceline.engine.request import Delta, Finish, TokenLogprob
 
-from .reply_parts import Part, PartReader, PlainReader, joined
+from .reply_parts import Part, PartReader, PlainReader, Words, joined
 from .spec_figures import SpecFigures
 from .stop_strings import StopStrings
 from .text_decoder import without_shown
@@ -102,6 +102,8 @@ class Committer:
         self._held_size = 0
         self._released: list[str] = []
         self._parts: list[Part] = []  # of this piece
+        self._logprobs: deque[TokenLogprob] = deque()  # of the tokens held
+        self._unclaimed: tuple[TokenLogprob, ...] = ()  # of tokens released whose text is in no part yet
         self._reasoning_tokens = 0
         self._kept = 0  # output tokens
         self._prompt_tokens = prompt_tokens
@@ -120,6 +122,8 @@ class Committer:
         matched = stopped = False
         for index, token in enumerate(delta.tokens):
             stopped = token in self._stop_ids
+            if delta.logprobs is not None:
+                self._logprobs.append(delta.logprobs[index])
             matched = self._hold("" if stopped else self._decoder.push((token,)))
             self._release(0 if matched else self._stops.pending(self._state))
             if stopped or matched or self._reader.over:
@@ -143,7 +147,7 @@ class Committer:
         self._finished = finish is not None
         if finish is not None:
             self._release(0)
-            self._parts += self._reader.close()
+            self._parts += self._claimed(self._reader.close())
         self._kept += kept
         accepted = min(delta.accepted, kept)
         parts, self._parts = joined(self._parts), []
@@ -190,11 +194,24 @@ class Committer:
         while self._held and self._held_size - len(self._held[0][0]) >= pending:
             text, tokens = self._held.popleft()
             self._held_size -= len(text)
+            logprobs = (self._logprobs.popleft(),) if tokens and self._logprobs else ()
             if self._reader.thinking:
                 self._reasoning_tokens += tokens
+            else:
+                self._unclaimed += logprobs
             if text:
-                self._parts += self._reader.push(text)
+                self._parts += self._claimed(self._reader.push(text))
                 self._released.append(without_shown(text))
+
+    def _claimed(self, parts: list[Part]) -> list[Part]:
+        """`parts`, which one token brought, with the logprobs of all tokens since the last ones that brought any."""
+        if not parts or not self._unclaimed:
+            return parts
+        logprobs, self._unclaimed = self._unclaimed, ()
+        place = next((i for i, part in enumerate(parts) if isinstance(part, Words)), None)
+        if place is not None:  # else they are of a thought or a call, which tell none
+            parts[place] = replace(parts[place], logprobs=logprobs)
+        return parts
 
     @property
     def text(self) -> str:

@@ -75,7 +75,6 @@ class ResponseEvents:
         self._output: list[OutputItem] = []
         self._open: OutputItem | None = None  # the item that is being written, the last of the output
         self._calls: dict[int, Calls] = {}  # by their index in the reply
-        self._logprobs: list[JsonObject] = []  # of tokens whose text has not left
         self._counts = StepCounts()
         self._number = -1
 
@@ -164,7 +163,6 @@ class ResponseEvents:
     def _write(self, piece: Piece) -> list[JsonObject]:
         """The events of a piece's parts; the step's figures ride on the first of them that brings text."""
         self._counts.add(piece)
-        self._logprobs += [logprob_body(self._names, entry) for entry in piece.logprobs or ()]
         out: list[JsonObject] = []
         for part in piece.parts:
             out += self._part(part)
@@ -179,11 +177,11 @@ class ResponseEvents:
             case CallArguments(index=index, text=text):
                 return self.send(self._calls[index].added(text, [], self._figures()))
             case Thought(text=text):
-                out = self._switch_to(Thoughts)
+                out, logprobs = self._switch_to(Thoughts), []
             case WordsPart(text=text):
                 out = self._switch_to(Words)
+                logprobs = [logprob_body(self._names, entry) for entry in part.logprobs]
         assert self._open is not None
-        logprobs, self._logprobs = self._logprobs, []
         return out + self.send(self._open.added(text, logprobs, self._figures()))
 
     def _figures(self) -> JsonObject:

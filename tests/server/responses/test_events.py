@@ -49,21 +49,23 @@ def run(steps: list[list[int]], finish: Finish, **asked: Any) -> list[dict[str, 
         logprobs = tuple(TokenLogprob(token, -1.0, ((token, -1.0), (5, float("-inf")))) for token in tokens)
         delta = Delta(request_id="", tokens=tuple(tokens), logprobs=logprobs if "top_logprobs" in asked else None)
         out += events.piece(committer.push(delta))
-    out += events.piece(committer.push(Delta(request_id="", tokens=(), finish=finish)))
+    if not events.ended:
+        out += events.piece(committer.push(Delta(request_id="", tokens=(), finish=finish)))
     assert events.body() == out[-1]["response"]
     check_stream(out)
     return out
 
 
-def test_a_reply_of_all_kinds_is_the_same_however_it_is_cut() -> None:
-    ids = TOKENIZER.encode(MIXED)
+@pytest.mark.parametrize("asked", [{}, {"top_logprobs": 1}])
+def test_a_reply_of_all_kinds_is_the_same_however_it_is_cut(asked: dict[str, Any]) -> None:
+    ids = [*TOKENIZER.encode(MIXED), 2]
     bodies = []
     random_cuts = random.Random(3)
     for _ in range(20):
         cuts = sorted(random_cuts.sample(range(1, len(ids)), random_cuts.randrange(0, 12)))
         steps = [ids[a:b] for a, b in zip([0, *cuts], [*cuts, len(ids)], strict=True)]
-        bodies.append(run(steps, "stop")[-1]["response"] | {"metrics": None})
-    bodies.append(run([[token] for token in ids], "stop")[-1]["response"] | {"metrics": None})
+        bodies.append(run(steps, "stop", **asked)[-1]["response"] | {"metrics": None})
+    bodies.append(run([[token] for token in ids], "stop", **asked)[-1]["response"] | {"metrics": None})
     assert all(body == bodies[0] for body in bodies)
     assert [item["type"] for item in bodies[0]["output"]] == [
         "reasoning",
@@ -136,6 +138,15 @@ def test_logprobs_of_all_tokens_with_the_text_they_became() -> None:
     assert [entry["token"] for entry in part["logprobs"]] == [TOKENIZER.token_text(token) for token in ids]
     assert part["logprobs"][0]["top_logprobs"][1]["logprob"] == -9999.0
     assert out[-1]["response"]["top_logprobs"] == 1
+
+
+def test_logprobs_are_those_of_the_message_alone() -> None:
+    """Neither a thought's nor a call's, nor the stop id's, which is no text: in one step or in one for each token."""
+    ids = [*TOKENIZER.encode("^hm^ab{1}cd"), 2]
+    for steps in ([ids], [[token] for token in ids]):
+        output = run(steps, "stop", top_logprobs=1)[-1]["response"]["output"]
+        told = [[entry["token"] for entry in item["content"][0]["logprobs"]] for item in output if "role" in item]
+        assert told == [["a", "b"], ["c", "d"]]
 
 
 def test_what_the_conversation_remembers() -> None:
