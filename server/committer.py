@@ -116,6 +116,13 @@ class Committer:
         """Commit one step. Once the reply is finished every further delta is dropped: an empty piece."""
         if self._finished:
             return Piece()
+        try:
+            return self._push(delta)
+        except Exception:
+            self._finished = True  # a reader that broke is not asked again: the reply must still be closed
+            raise
+
+    def _push(self, delta: Delta) -> Piece:
         self._cached_tokens = max(self._cached_tokens, delta.cached_tokens)
         kept = len(delta.tokens)
         first = len(self._released)
@@ -139,7 +146,8 @@ class Committer:
         return self._commit(delta, kept, finish, first, cut=finish is not None and not engine_ended)
 
     def close(self) -> Piece:
-        """End a reply that was aborted: releases what is held back. An empty piece if it is already finished."""
+        """End a reply that was aborted: releases what is held back. An empty piece if it is already finished, or broke
+        down in `push`."""
         piece = self.push(Delta(request_id="", tokens=(), finish="abort"))
         return replace(piece, cut=None)
 

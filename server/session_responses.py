@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from paceline.engine.errors import RequestError
 
 from .api_errors import ApiError
@@ -155,7 +157,8 @@ class SessionResponses:
     def _break_off(self, response: Response, status: str, details: dict[str, object]) -> list[Output]:
         """The end of a response whose reply has not ended."""
         reply = response.reply  # None: its prompt is still being made, and it is announced only to end
-        rest = response.opened() if reply is None else response.delta(reply.committer.close())
+        # With an end even where the committer has none left to give: figures without text leave with it.
+        rest = response.opened() if reply is None else response.delta(replace(reply.committer.close(), finish="abort"))
         return send(*rest) + self._end(response, status, details)
 
     def _end(self, response: Response, status: str, details: dict[str, object] | None = None) -> list[Output]:
