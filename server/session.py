@@ -11,7 +11,7 @@ from paceline.engine.errors import RequestError
 from .api_errors import ApiError, as_api_error
 from .committer import Piece
 from .conversation import Conversation
-from .fields import Fields, parse_object
+from .fields import Fields, JsonObject, parse_object
 from .items import NewId
 from .parameters import Limits
 from .response import Reply
@@ -80,8 +80,16 @@ class Session:
     def accepting(self, value: bool) -> None:
         self._responses.accepting = value
 
+    def preset(self, settings: JsonObject) -> None:
+        """Settings to start with, before the client is there. Raises RequestError or ApiError, naming the field."""
+        self._update(Fields({"session": settings}))
+
     def open(self) -> list[Output]:
-        return self._numbered(send({"type": "session.created", "session": self._state.body()}))
+        return self._numbered(send({"type": "session.created", "session": self.body()}))
+
+    def body(self) -> JsonObject:
+        """The session as clients see it."""
+        return self._state.body()
 
     def receive(self, text: str) -> list[Output]:
         """One message of the client. Mistakes become `error` events; the session goes on."""

@@ -27,7 +27,6 @@ from .replay import RESUME, Replay, read_resume
 from .resumables import Resumables
 from .session import Session
 from .session_outputs import Abort, Begin, Output, Send, Warm
-from .session_presets import preset
 from .tasks import cancel_all
 from .voice_track import VoiceTrack
 from .warming import Warming
@@ -123,7 +122,7 @@ class Talk:
     def open(self, given: JsonObject | None = None) -> None:
         """given: settings the session starts with."""
         if given:
-            preset(self._session, given)
+            self._session.preset(given)
         self._perform(self._session.open())
 
     def refuse_new(self) -> None:
