@@ -27,7 +27,7 @@ from .metrics import Metrics
 from .parameters import Limits, Parameters
 from .prepared import Prepared
 from .reply_format import FREE_TEXT, lark_of
-from .reply_grammar import lark_of_reply
+from .reply_grammar import ReplyGrammar, lark_of_reply
 from .reply_reader import readers
 from .stage_bars import progress_bars
 from .stream import Streams
@@ -149,10 +149,9 @@ class Service:
         if len(ids) >= self.context_length:
             raise self._too_long(f"{len(ids)} tokens", _said(tools))
         template = self.template
-        wanted = lark_of_reply(template, parameters, opened=opened)
         return Prepared(
             tuple(ids),
-            grammar=None if wanted is None else await self.grammar(*wanted),
+            grammar=await self._reply_grammar(lark_of_reply(template, parameters, opened=opened)),
             reader=readers(template.tags, template.tool_format, parameters.tools, prompt=ids, opened=opened),
             shown=template.shown.characters,
         )
@@ -179,6 +178,16 @@ class Service:
         return await asyncio.get_running_loop().run_in_executor(
             self._new_grammars, lambda: self.grammars.compile(lark(), param)
         )
+
+    async def _reply_grammar(self, wanted: ReplyGrammar | None) -> Grammar | None:
+        if wanted is None:
+            return None
+        try:
+            return await self.grammar(wanted.lark, wanted.param)
+        except RequestError:
+            if wanted.needed:
+                raise
+            return None
 
     async def prepare_text(self, prompt: str | Sequence[int], parameters: Parameters) -> Prepared:
         """What a reply to a text or to token ids needs, which stand as they are: no template, and a text's names of

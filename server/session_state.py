@@ -62,9 +62,8 @@ class SessionState:
 
 def _tools_body(use: ToolUse) -> JsonObject:
     """Tools in the flat spelling of this interface."""
-    choice = {"type": "function", "name": use.only} if use.choice == "named" else use.choice
     return {
         "tools": [{"type": "function", **tool.body()["function"]} for tool in use.tools],
-        "tool_choice": choice,
+        "tool_choice": use.flat_choice(),
         "parallel_tool_calls": use.parallel,
     }
