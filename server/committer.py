@@ -216,9 +216,10 @@ class Committer:
         if not parts or not self._unclaimed:
             return parts
         logprobs, self._unclaimed = self._unclaimed, ()
-        place = next((i for i, part in enumerate(parts) if isinstance(part, Words)), None)
-        if place is not None:  # else they are of a thought or a call, which tell none
-            parts[place] = replace(parts[place], logprobs=logprobs)
+        for place, part in enumerate(parts):
+            if isinstance(part, Words):
+                parts[place] = Words(part.text, logprobs)
+                break  # where there are no words, they are of a thought or a call, which tell none
         return parts
 
     @property

@@ -38,9 +38,7 @@ def lark_of_reply(template: ChatTemplate, parameters: Parameters, *, opened: boo
     if form.kind != FREE_TEXT.kind:
         if template.tags is None:
             return ReplyGrammar(lambda: lark_of(form), form.param)
-        return ReplyGrammar(
-            lambda: _formed(lark_of(form), _before(template.tags, template.shown, opened)), form.param
-        )
+        return ReplyGrammar(lambda: _formed(lark_of(form), _before(template.tags, template.shown, opened)), form.param)
     if use.held and not format_.bare:
         return ReplyGrammar(
             lambda: _strict(format_, use, _before(template.tags, template.shown, True) if opened else ""),

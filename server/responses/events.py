@@ -85,7 +85,7 @@ class ResponseEvents:
     @property
     def calls(self) -> tuple[Calls, ...]:
         """The tools called so far, the one whose arguments are being written included."""
-        return tuple(self._calls.values())
+        return tuple(call for call in self._calls.values() if not call.broken)
 
     @property
     def items(self) -> tuple[Item, ...]:
