@@ -9,10 +9,10 @@ from typing import ClassVar, Literal
 from .api_errors import not_supported
 from .chat_request import read_content
 from .fields import Fields, JsonObject, parse_object
+from .ids import NewId
 from .turns import add_call, add_result, add_words
 
 Status = Literal["completed", "incomplete", "in_progress"]
-NewId = Callable[[str], str]  # a prefix to an id that is not in use
 
 MAX_ID = 64  # characters
 _PART_KINDS = {"user": "input_text", "system": "input_text", "assistant": "output_text"}

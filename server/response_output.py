@@ -7,7 +7,8 @@ from typing import Protocol
 
 from .conversation import Conversation
 from .fields import JsonObject
-from .items import FunctionCall, Item, Message, NewId, Status
+from .ids import NewId
+from .items import FunctionCall, Item, Message, Status
 from .reply_parts import CallArguments, CallBegin, Part, Thought, Words
 from .turns import callable_with
 

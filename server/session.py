@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 from itertools import count
 
@@ -12,7 +11,7 @@ from .api_errors import ApiError, as_api_error
 from .committer import Piece
 from .conversation import Conversation
 from .fields import Fields, JsonObject, parse_object
-from .items import NewId
+from .ids import NewId, random_id
 from .parameters import Limits
 from .response import Reply
 from .session_items import Handlers, item_handlers
@@ -20,10 +19,6 @@ from .session_outputs import Output, Send, Warm, send
 from .session_request import read_settings, unknown_event
 from .session_responses import SessionResponses
 from .session_state import SessionState
-
-
-def random_id(prefix: str) -> str:
-    return f"{prefix}_{uuid.uuid4().hex[:24]}"
 
 
 class Session:
@@ -120,6 +115,10 @@ class Session:
     def piece(self, response_id: str, piece: Piece) -> list[Output]:
         """What one step gave a response; ignored when it has ended."""
         return self._numbered(self._responses.piece(response_id, piece))
+
+    def cancel(self, response_id: str) -> list[Output]:
+        """As if the client had said so; ignored when the response has ended."""
+        return self._numbered(self._responses.cancel(response_id))
 
     def fail(self, response_id: str, message: str) -> list[Output]:
         """Generation broke down outside the engine; ignored when the response has ended."""

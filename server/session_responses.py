@@ -76,6 +76,13 @@ class SessionResponses:
         response = self._running.get(response_id)
         return [] if response is None else self._break_off(response, "failed", failure(message))
 
+    def cancel(self, response_id: str) -> list[Output]:
+        """Its client wants no more of it, or has gone; ignored when the response has ended."""
+        response = self._running.get(response_id)
+        if response is None:
+            return []
+        return [Abort(response_id), *self._break_off(response, "cancelled", {"reason": "client_cancelled"})]
+
     # Client events
 
     def _create(self, fields: Fields) -> list[Output]:
@@ -129,7 +136,7 @@ class SessionResponses:
                 param=None if wanted is None else "response_id",
                 code="response_cancel_not_active",
             )
-        return [Abort(response.id), *self._break_off(response, "cancelled", {"reason": "client_cancelled"})]
+        return self.cancel(response.id)
 
     # Parts of them
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from .conversation import Conversation
 from .fields import Fields, JsonObject
-from .items import Item, NewId, chat_messages
+from .ids import NewId
+from .items import Item, chat_messages
 from .parameters import Limits, Parameters
 from .tool_use import ToolUse
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from os.path import commonprefix
+from typing import TypeVar
 
 from .tokenizer import Tokenizer
+
+T = TypeVar("T", str, tuple[int, ...])
 
 _KEPT = 16  # beginnings, of the conversations whose users write now
 
@@ -24,9 +26,16 @@ class SharedHeads:
         guards = {guard for _, guard in rendered}
         place = 0
         if len(guards) == 1:
-            first = rendered[0][0]
-            place = self._tokenizer.last_control(first, len(commonprefix([text for text, _ in rendered])))
+            texts = [text for text, _ in rendered]
+            place = self._tokenizer.last_control(texts[0], common_length(texts))
         return [self._head(text[:place], guard) + self._encoded(text[place:], guard) for text, guard in rendered]
 
     def _encoded(self, text: str, guard: str | None) -> tuple[int, ...]:
         return tuple(self._tokenizer.encode_rendered(text, guard=guard)) if text else ()
+
+
+def common_length(sequences: Sequence[T]) -> int:
+    """How much all of them begin with."""
+    first, last = min(sequences), max(sequences)  # the two that part first
+    pairs = enumerate(zip(first, last, strict=False))
+    return next((index for index, (one, other) in pairs if one != other), min(len(first), len(last)))

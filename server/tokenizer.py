@@ -82,7 +82,7 @@ class Tokenizer:
         return _ids(backend, text)
 
     def last_control(self, text: str, end: int) -> int:
-        """Where the last control token of text[:end] begins, as far as `encode_rendered` is concerned; 0 if none is near.
+        """Where the last control token of text[:end] begins, for `encode_rendered`; 0 if none is near.
 
         The library cuts a text at its control tokens before it does anything else, so that what stands before one and
         what begins with it can be encoded apart.

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Literal, Protocol
+from typing import Literal
 
-from ..committer import Committer, Piece, Usage
+from ..committer import Piece, Usage
 from ..fields import JsonObject
+from ..ids import NewId, random_id
 from ..reply_parts import CallArguments, CallBegin, Part, Thought
 from ..reply_parts import Words as WordsPart
+from ..response import Reply
 from ..step_counts import StepCounts
 from ..token_logprobs import TokenNames, logprob_body
 from .items import Item
@@ -31,20 +32,6 @@ _LAST_EVENT: Mapping[Status, str] = MappingProxyType(
 )
 
 
-class Reply(Protocol):
-    """What a response reads of its running generation."""
-
-    @property
-    def seed(self) -> int: ...
-    @property
-    def committer(self) -> Committer: ...
-    def metrics(self) -> JsonObject: ...
-
-
-def new_id(prefix: str) -> str:
-    return f"{prefix}_{uuid.uuid4().hex}"
-
-
 class ResponseEvents:
     """Every response ends with exactly one last event, whose `response` is what `body` returns from then on."""
 
@@ -56,7 +43,7 @@ class ResponseEvents:
         id: str,  # noqa: A002 - the response's id on the wire
         model: str,
         names: TokenNames,
-        new_id: Callable[[str], str] = new_id,
+        new_id: NewId = random_id,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """reply: None where nothing was generated. names: of tokens, for logprobs. clock: seconds since 1970."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from vocabularies import byte_level_tokenizer, sentencepiece_tokenizer
 
-from paceline.server.shared_heads import SharedHeads
+from paceline.server.shared_heads import SharedHeads, common_length
 from paceline.server.tokenizer import Tokenizer
 
 
@@ -44,6 +44,13 @@ def test_texts_that_share_nothing() -> None:
     mark = control(tokenizer)
     mixed: list[tuple[str, str | None]] = [(f"{mark}a", None), (f"{mark}b", "\ufdd0")]
     assert heads.encode(mixed) == [tuple(tokenizer.encode_rendered(text)) for text, _ in mixed]
+
+
+def test_common_length() -> None:
+    assert common_length(["abc", "abd", "ab"]) == 2
+    assert common_length(["abc"]) == 3
+    assert common_length([(1, 2, 3), (1, 3), (1, 2)]) == 1
+    assert common_length(["", "a"]) == 0
 
 
 def test_of_a_text_that_grows_only_its_turn_is_encoded() -> None:
