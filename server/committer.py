@@ -103,7 +103,7 @@ class Committer:
         self._released: list[str] = []
         self._parts: list[Part] = []  # of this piece
         self._logprobs: deque[TokenLogprob] = deque()  # of the tokens held
-        self._unclaimed: tuple[TokenLogprob, ...] = ()  # of tokens released whose text is in no part yet
+        self.untold: tuple[TokenLogprob, ...] = ()  # of tokens released that no part tells of yet
         self._reasoning_tokens = 0
         self._kept = 0  # output tokens
         self._prompt_tokens = prompt_tokens
@@ -206,16 +206,16 @@ class Committer:
             if self._reader.thinking:
                 self._reasoning_tokens += tokens
             else:
-                self._unclaimed += logprobs
+                self.untold += logprobs
             if text:
                 self._parts += self._claimed(self._reader.push(text))
                 self._released.append(without_shown(text))
 
     def _claimed(self, parts: list[Part]) -> list[Part]:
         """`parts`, which one token brought, with the logprobs of all tokens since the last ones that brought any."""
-        if not parts or not self._unclaimed:
+        if not parts or not self.untold:
             return parts
-        logprobs, self._unclaimed = self._unclaimed, ()
+        logprobs, self.untold = self.untold, ()
         for place, part in enumerate(parts):
             if isinstance(part, Words):
                 parts[place] = Words(part.text, logprobs)

@@ -127,7 +127,7 @@ def _read_call(fields: Fields, item_id: str, new_id: NewId) -> FunctionCall:
     name, arguments = _text(fields, "name"), _text(fields, "arguments")
     status: Status = "completed"
     if fields.choice("status", ("completed", "incomplete", "in_progress")) in (None, "completed"):
-        parse_object(arguments, fields.name("arguments"))
+        parse_object(arguments, fields.name("arguments"), param=fields.name("arguments"))
     else:
         status = "incomplete"
     call_id = _read_id(fields, "call_id") or new_id("call")

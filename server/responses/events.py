@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal
+
+from paceline.engine.request import TokenLogprob
 
 from ..committer import Piece, Usage
 from ..fields import JsonObject
@@ -164,12 +166,17 @@ class ResponseEvents:
             case CallArguments(index=index, text=text):
                 return self.send(self._calls[index].added(text, [], self._figures()))
             case Thought(text=text):
-                out, logprobs = self._switch_to(Thoughts), []
+                out, logprobs = self._switch_to(Thoughts), ()
             case WordsPart(text=text):
                 out = self._switch_to(Words)
-                logprobs = [logprob_body(self._names, entry) for entry in part.logprobs]
+                logprobs = part.logprobs
+        return out + self._told(text, logprobs)
+
+    def _told(self, text: str, logprobs: Sequence[TokenLogprob]) -> list[JsonObject]:
+        """More text of the open item."""
         assert self._open is not None
-        return out + self.send(self._open.added(text, logprobs, self._figures()))
+        bodies = [logprob_body(self._names, entry) for entry in logprobs]
+        return self.send(self._open.added(text, bodies, self._figures()))
 
     def _figures(self) -> JsonObject:
         wanted = self._request.parameters.telemetry and self._counts.pending
@@ -195,6 +202,9 @@ class ResponseEvents:
         out: list[JsonObject] = []
         if status == "completed" and not self._output and self._request.generate:
             out += self._switch_to(Words)  # a reply without a word is a message all the same
+        untold = () if self._reply is None else self._reply.committer.untold
+        if untold and isinstance(self._open, Words):  # of tokens without text, as the one that ends the reply
+            out += self._told("", untold)
         out += self._close("completed" if status == "completed" else "incomplete")
         self.status = status
         self._incomplete = None if reason is None else {"reason": reason}

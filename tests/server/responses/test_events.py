@@ -141,12 +141,12 @@ def test_logprobs_of_all_tokens_with_the_text_they_became() -> None:
 
 
 def test_logprobs_are_those_of_the_message_alone() -> None:
-    """Neither a thought's nor a call's, nor the stop id's, which is no text: in one step or in one for each token."""
+    """Neither a thought's nor a call's, but that of the token that ends it: in one step or in one for each token."""
     ids = [*TOKENIZER.encode("^hm^ab{1}cd"), 2]
     for steps in ([ids], [[token] for token in ids]):
         output = run(steps, "stop", top_logprobs=1)[-1]["response"]["output"]
         told = [[entry["token"] for entry in item["content"][0]["logprobs"]] for item in output if "role" in item]
-        assert told == [["a", "b"], ["c", "d"]]
+        assert told == [["a", "b"], ["c", "d", TOKENIZER.token_text(2)]]
 
 
 def test_a_call_that_the_model_breaks_off_is_incomplete_and_forgotten() -> None:
