@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from .conversation import Conversation
 from .fields import Fields, JsonObject
-from .items import Item, NewId, chat_messages
+from .ids import NewId
+from .items import Item, chat_messages
 from .parameters import Limits, Parameters
 from .tool_use import ToolUse
 
@@ -62,9 +63,8 @@ class SessionState:
 
 def _tools_body(use: ToolUse) -> JsonObject:
     """Tools in the flat spelling of this interface."""
-    choice = {"type": "function", "name": use.only} if use.choice == "named" else use.choice
     return {
         "tools": [{"type": "function", **tool.body()["function"]} for tool in use.tools],
-        "tool_choice": choice,
+        "tool_choice": use.flat_choice(),
         "parallel_tool_calls": use.parallel,
     }

@@ -64,8 +64,7 @@ class Model:
         """Whether the whole reply, marks that are special tokens by their names, may come, and end there."""
         wanted = lark_of_reply(self.template, parameters, opened=opened)
         assert wanted is not None
-        lark, param = wanted
-        matcher = GRAMMARS[id(self.tokenizer)].compile(lark(), param).matcher()
+        matcher = GRAMMARS[id(self.tokenizer)].compile(wanted.lark(), wanted.param).matcher()
         ids = self.ids(reply)
         return matcher.fits([*ids, 2]) == len(ids) + 1
 
@@ -171,6 +170,21 @@ def test_strict_tools_hold_a_call_that_the_model_begins(name: str) -> None:
     assert not model.fits(asking(STRICT), f"Hm. {wrong}")
     assert lark_of_reply(model.template, asking(ToolUse(tools=STRICT.tools, choice="none")), opened=False) is None
     assert lark_of_reply(model.template, asking(ToolUse(tools=(TIME,))), opened=False) is None
+
+
+@pytest.mark.parametrize("name", ["hermes", "mistral", "mistral newer", "coder"])
+def test_tools_of_which_nothing_is_said_may_be_strict(name: str) -> None:
+    model, weather, _, _, wrong = family(name)
+    unsaid = ToolUse(tools=(Tool(name="weather", schema=SCHEMA), TIME), strict_unless_said=True)
+    assert model.fits(asking(unsaid), f"Let me see.{weather}")
+    assert not model.fits(asking(unsaid), f"Hm. {wrong}")
+    wanted = lark_of_reply(model.template, asking(unsaid), opened=False)
+    strict = lark_of_reply(model.template, asking(STRICT), opened=False)
+    assert wanted is not None
+    assert strict is not None
+    assert (wanted.needed, strict.needed) == (False, True)
+    said = ToolUse(tools=(Tool(name="weather", schema=SCHEMA, strict=False),), strict_unless_said=True)
+    assert lark_of_reply(model.template, asking(said), opened=False) is None
 
 
 def test_a_thought_may_come_before_a_call_and_before_a_form() -> None:

@@ -55,6 +55,27 @@ def test_a_missing_model_is_one_sentence(tmp_path: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("strict", [True, None])
+async def test_a_schema_that_cannot_be_followed_is_left_to_the_model_where_nothing_is_said(
+    tmp_path: Path, strict: bool | None
+) -> None:
+    broken = Tool(name="f", schema={"type": "object", "properties": {"a": {"type": "sock"}}}, strict=strict)
+    whole = Tool(name="f", schema={"type": "object"}, strict=strict)
+    talk = [{"role": "user", "content": "hi"}]
+
+    def asking(tool: Tool) -> Parameters:
+        return Parameters(tools=ToolUse(tools=(tool,), strict_unless_said=True))
+
+    with running_service(tmp_path, context_length=2048) as service:
+        assert (await service.prepare(talk, asking(whole))).grammar is not None
+        if strict is None:
+            assert (await service.prepare(talk, asking(broken))).grammar is None
+            return
+        with pytest.raises(RequestError) as caught:
+            await service.prepare(talk, asking(broken))
+        assert caught.value.code == "invalid_grammar"
+
+
 async def test_prompts_end_with_the_opening_of_the_reply(service: Service) -> None:
     ids = await service.prompt([{"role": "user", "content": "hi"}])
     assert whole_text(service.tokenizer, ids) == "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"

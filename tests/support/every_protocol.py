@@ -189,7 +189,7 @@ def _flat(asked: Asked, mode: str) -> Json:
     if asked.max_tokens is not None:
         body["max_output_tokens"] = asked.max_tokens
     if asked.tools:
-        body["tools"] = [{"type": "function", **tool} for tool in asked.tools]
+        body["tools"] = [{"type": "function", "strict": False, **tool} for tool in asked.tools]  # chat's default
     return body
 
 
