@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import re
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -46,7 +47,15 @@ class Grammars:
         self._tokenizer = tokenizer
         self._vocab_size = vocab_size
         self._one_at_a_time = threading.Lock()
-        self._compiled = lru_cache(_KEPT)(lambda lark: _on_deep_stack(lambda: self._compile(lark)))
+        self._looking = threading.Lock()  # held for a moment alone
+        self._compiled: OrderedDict[str, Grammar] = OrderedDict()  # the one used last stands last
+
+    def find(self, lark: str) -> Grammar | None:
+        """One that was compiled and is kept: at once, whatever is being compiled meanwhile."""
+        with self._looking:
+            if (found := self._compiled.get(lark)) is not None:
+                self._compiled.move_to_end(lark)
+            return found
 
     def compile(self, lark: str, param: str) -> Grammar:
         """A grammar from llguidance's dialect of Lark, beginning at `start`; takes milliseconds, or seconds.
@@ -70,13 +79,20 @@ class Grammars:
             )
         try:
             with self._one_at_a_time:
-                return self._compiled(lark)
+                return self.find(lark) or self._keep(lark, _on_deep_stack(lambda: self._compile(lark)))
         except GrammarError as error:
             raise RequestError(
                 f"{param} cannot be followed: {error}; correct it and send the request again.",
                 param=param,
                 code="invalid_grammar",
             ) from None
+
+    def _keep(self, lark: str, grammar: Grammar) -> Grammar:
+        with self._looking:
+            self._compiled[lark] = grammar
+            if len(self._compiled) > _KEPT:
+                self._compiled.popitem(last=False)
+        return grammar
 
     def _compile(self, lark: str) -> Grammar:
         from llguidance import LLMatcher, LLParserLimits  # here, as it takes a tenth of a second

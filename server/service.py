@@ -176,9 +176,10 @@ class Service:
 
     async def grammar(self, lark: Callable[[], str], param: str) -> Grammar:
         """`Grammars.compile` of what `lark` returns, both off the event loop. Raises RequestError, naming `param`."""
-        return await asyncio.get_running_loop().run_in_executor(
-            self._new_grammars, lambda: self.grammars.compile(lark(), param)
-        )
+        text = await asyncio.to_thread(lark)
+        if (found := self.grammars.find(text)) is not None:
+            return found
+        return await asyncio.get_running_loop().run_in_executor(self._new_grammars, self.grammars.compile, text, param)
 
     async def prepare_text(self, prompt: str | Sequence[int], parameters: Parameters) -> Prepared:
         """What a reply to a text or to token ids needs, which stand as they are: no template, and a text's names of
