@@ -28,6 +28,9 @@ MAX_GRAMMAR_CHARS = 30_000  # the library is quadratic in some expressions: the 
 _KEPT = 32  # compiled grammars
 _LEXER_STATES = 50_000  # of one grammar, for all replies that follow it: 1 to 2 kB each
 _LEXER_FUEL = 300_000  # for its beginning
+# Of the parser, for one mask: everybody's step waits for it. At the library's own 50,000 an ambiguous grammar was seen to
+# take 370 ms, at this 25 ms; an object with 400 properties that may all be missing needs more than 10,000.
+_STEP_ITEMS = 20_000
 # The library follows rules and references that name one another by recursion, 3 to 10 kB each, and nothing ends that
 # but the stack: 3,000 rules in a row end a process whose threads have 8 MB. As many as fit take a tenth of this.
 _STACK = 256 << 20
@@ -97,7 +100,12 @@ class Grammars:
     def _compile(self, lark: str) -> Grammar:
         from llguidance import LLMatcher, LLParserLimits  # here, as it takes a tenth of a second
 
-        limits = LLParserLimits(max_lexer_states=_LEXER_STATES, initial_lexer_fuel=_LEXER_FUEL, verbose_errors=False)
+        limits = LLParserLimits(
+            max_lexer_states=_LEXER_STATES,
+            initial_lexer_fuel=_LEXER_FUEL,
+            step_max_items=_STEP_ITEMS,
+            verbose_errors=False,
+        )
         matcher = LLMatcher(self._vocabulary, lark, log_level=0, limits=limits)
         if not matcher.is_error():
             matcher.compute_bitmask()  # some mistakes show only here
@@ -223,7 +231,7 @@ def _on_deep_stack(work: Callable[[], T]) -> T:
 
 def _reason(matcher: LLMatcher) -> str:
     """The library's own words, without the place in a text that the client has not written and the picture of it."""
-    error = matcher.get_error().removesuffix(" <non-verbose/>")
+    error = matcher.get_error().replace(" <non-verbose/>", "")
     if error.startswith("NoExtension"):  # the name of a state, for people who know the library
         return "nothing fits it"
     if "limits." in error:  # names settings that a client has not
