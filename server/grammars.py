@@ -231,7 +231,7 @@ def _on_deep_stack(work: Callable[[], T]) -> T:
 
 def _reason(matcher: LLMatcher) -> str:
     """The library's own words, without the place in a text that the client has not written and the picture of it."""
-    error = matcher.get_error().replace(" <non-verbose/>", "")
+    error = re.sub(r"\s*<non-verbose/>", "", matcher.get_error())
     if error.startswith("NoExtension"):  # the name of a state, for people who know the library
         return "nothing fits it"
     if "limits." in error:  # names settings that a client has not
