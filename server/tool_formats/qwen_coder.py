@@ -71,8 +71,9 @@ class QwenCoder(ToolFormat):
                 rules.append(f'{rule}_{place}: {head} {rule}_{place}_value "\\n"')
             else:
                 shared: JsonObject = {name: schema[name] for name in ("$defs", "definitions") if name in schema}
-                bare = " | ".join(map(lark.text, texts))
-                value = bare or json_lark({**shared, **wanted}, strict=tool.strict or False)
+                value = " | ".join(map(lark.text, texts)) or json_lark(
+                    {**shared, **wanted}, strict=tool.strict or False
+                )
                 rules.append(f"{rule}_{place}_value: {value}")
                 rules.append(f'{rule}_{place}: {head} {rule}_{place}_value "\\n</parameter>\\n"')
             places.append(f"{rule}_{place}" + ("" if isinstance(required, list) and key in required else "?"))
