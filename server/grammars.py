@@ -28,8 +28,8 @@ _KEPT = 32  # compiled grammars
 _LEXER_STATES = 50_000  # of one grammar, for all replies that follow it, and as many for guesses: 1 to 2 kB each
 _LEXER_FUEL = 300_000  # for its beginning
 _GUESSES_FUEL = 3_000_000  # of the lexer that judges guesses, as long as it lives: some 200 ms
-# Of the parser, for one mask: everybody's step waits for it. At the library's own 50,000 an ambiguous grammar was seen to
-# take 370 ms, at this 25 ms; an object with 400 properties that may all be missing needs more than 10,000.
+# Of the parser, for one mask: everybody's step waits for it. At the library's own 50,000 an ambiguous grammar was seen
+# to take 370 ms, at this 25 ms; an object with 400 properties that may all be missing needs more than 10,000.
 _STEP_ITEMS = 20_000
 # The library follows rules and references that name one another by recursion, 3 to 10 kB each, and nothing ends that
 # but the stack: 3,000 rules in a row end a process whose threads have 8 MB. As many as fit take a tenth of this.
@@ -83,9 +83,9 @@ class Grammars:
                 code="invalid_grammar",
             ) from None
 
-    def known(self, lark: str) -> _Compiled | None:
-        """The grammar if it is compiled already; at once. One whose lexer has met its limit is not known any more: it
-        would refuse whatever comes, for ever."""
+    def find(self, lark: str) -> _Compiled | None:
+        """One that is compiled already: at once, whatever is being compiled meanwhile. One whose lexer has met its
+        limit is not found any more: it would refuse whatever comes, for ever."""
         with self._books:
             grammar = self._kept.pop(lark, None)
             if grammar is None or grammar.worn:
@@ -93,10 +93,7 @@ class Grammars:
             self._kept[lark] = grammar
             return grammar
 
-    def _compiled(self, lark: str) -> _Compiled:
-        if (grammar := self.known(lark)) is not None:
-            return grammar
-        grammar = _on_deep_stack(lambda: self._compile(lark))
+    def _keep(self, lark: str, grammar: _Compiled) -> _Compiled:
         with self._books:
             self._kept[lark] = grammar
             if len(self._kept) > _KEPT:

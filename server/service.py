@@ -179,7 +179,7 @@ class Service:
         """`Grammars.compile` of what `lark` returns, both off the event loop; one that is known waits for no other.
         Raises RequestError, naming `param`."""
         text = await asyncio.to_thread(lark)
-        if (known := self.grammars.known(text)) is not None:
+        if (known := self.grammars.find(text)) is not None:
             return known
         return await asyncio.get_running_loop().run_in_executor(
             self._new_grammars, lambda: self.grammars.compile(text, param)

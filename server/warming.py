@@ -153,7 +153,7 @@ class Warming:
                 pin=self._owner,
             )
             # What is new since the last time, about as much as is computed: known for sure only at the end.
-            expected = len(found.full) - len(_common((self._done, found.full)))
+            expected = len(found.full) - common_length((self._done, found.full))
             try:
                 self._caller.begin()  # of a key that has used up what it may, nothing is computed ahead
                 self._caller.end()  # and no reply of it has to wait for what is
