@@ -269,7 +269,8 @@ def _connect(url: str, model: str, api_key: str | None, stack: ExitStack) -> Cli
         raise ChatError(_refusal(url, model, error)) from error
     except (OSError, WebSocketException, TimeoutError) as error:
         raise ChatError(
-            f"No server answers at {url}; start one in another terminal with `paceline serve` (or `make serve`)."
+            f"No server answers at {url}; start one in another terminal with `paceline serve` (or `make serve`), or "
+            "give the address of one that runs: `paceline chat http://HOST:PORT`."
         ) from error
 
 

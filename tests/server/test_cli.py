@@ -110,7 +110,7 @@ def test_a_bad_variable_is_named(capsys: pytest.CaptureFixture[str], monkeypatch
         ("serve --host no.such.host.invalid", "no.such.host.invalid"),
         ("serve ./no-such-model.gguf --port 0 --keys {empty}", "are broken"),
         ("serve ./no-such-model.gguf --port 0 --keys {folder}/none", "make one with `paceline keys add NAME`"),
-        ("chat http://127.0.0.1:1", "start one in another terminal with `paceline serve`"),
+        ("chat http://127.0.0.1:1", "(or `make serve`), or give the address of one that runs"),
         ("chat ftp://x:1", "not the address of a server"),
         ("bench http://127.0.0.1:1 --prompts {file}", "No server answers"),
         ("bench http://127.0.0.1:1 --prompts {empty}", "holds no prompts"),
