@@ -166,11 +166,9 @@ class ResponseEvents:
             case CallArguments(index=index, text=text):
                 return self.send(self._calls[index].added(text, [], self._figures()))
             case Thought(text=text):
-                out, logprobs = self._switch_to(Thoughts), ()
-            case WordsPart(text=text):
-                out = self._switch_to(Words)
-                logprobs = part.logprobs
-        return out + self._told(text, logprobs)
+                return self._switch_to(Thoughts) + self._told(text, ())
+            case WordsPart(text=text, logprobs=logprobs):
+                return self._switch_to(Words) + self._told(text, logprobs)
 
     def _told(self, text: str, logprobs: Sequence[TokenLogprob]) -> list[JsonObject]:
         """More text of the open item."""
