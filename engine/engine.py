@@ -59,6 +59,7 @@ class Engine:
         self._guard = guard
         self._overlap = overlap
         self._news: list[Delta] = []  # what the last step brought and nobody was told yet
+        self._unended: dict[str, None] = {}  # requests that were neither aborted nor told their end, in order
 
     @property
     def speculators(self) -> tuple[str, ...]:
@@ -99,10 +100,12 @@ class Engine:
 
     def enqueue(self, request: Request) -> None:
         """Put a request that `validate` has accepted in the queue."""
+        self._unended[request.id] = None
         self.scheduler.submit(request)
 
     def abort(self, request_id: str) -> None:
         """The sequence is gone and its blocks are free when this returns; unknown ids are ignored."""
+        self._unended.pop(request_id, None)
         if seq := self.scheduler.find(request_id):
             self.scheduler.retire(seq)
             self._forget(seq.id)
@@ -112,13 +115,20 @@ class Engine:
         self._planner.forget(seq_id)
 
     def fail(self, message: str, post: Post) -> None:
-        """A step broke: every sequence ends with an error, since what they share may be broken; the engine goes on."""
+        """A step broke: every sequence ends with an error, since what they share may be broken; the engine goes on.
+
+        So do those the step had retired and told nothing: whoever waits for an end gets one, whatever else breaks.
+        """
         failed = list(self.scheduler)
-        self.pages.forget_prefixes()
-        for seq in failed:
-            self.scheduler.retire(seq)
-        self._news += [Delta(request_id=seq.id, tokens=(), finish="error", error=message) for seq in failed]
-        self._tell(post)
+        try:
+            self.pages.forget_prefixes()
+            for seq in failed:
+                self.scheduler.retire(seq)
+        finally:
+            told = {delta.request_id for delta in self._news if delta.finish is not None}
+            lost = [request_id for request_id in self._unended if request_id not in told]
+            self._news += [Delta(request_id=each, tokens=(), finish="error", error=message) for each in lost]
+            self._tell(post)
         for seq in failed:
             self._forget(seq.id)
 
@@ -218,6 +228,9 @@ class Engine:
         news, self._news = self._news, []
         if news:
             post(news)
+        for delta in news:
+            if delta.finish is not None:
+                self._unended.pop(delta.request_id, None)
 
     def _commit(self, plan: Plan, outcomes: list[Outcome]) -> list[Move]:
         """Accepted tokens become part of their sequences; returns the slots to copy."""

@@ -176,9 +176,13 @@ class Service:
         return [prompt for prompt in prompts if len(prompt) < self.context_length]
 
     async def grammar(self, lark: Callable[[], str], param: str) -> Grammar:
-        """`Grammars.compile` of what `lark` returns, both off the event loop. Raises RequestError, naming `param`."""
+        """`Grammars.compile` of what `lark` returns, both off the event loop; one that is known waits for no other.
+        Raises RequestError, naming `param`."""
+        text = await asyncio.to_thread(lark)
+        if (known := self.grammars.known(text)) is not None:
+            return known
         return await asyncio.get_running_loop().run_in_executor(
-            self._new_grammars, lambda: self.grammars.compile(lark(), param)
+            self._new_grammars, lambda: self.grammars.compile(text, param)
         )
 
     async def _reply_grammar(self, wanted: ReplyGrammar | None) -> Grammar | None:

@@ -139,7 +139,7 @@ class Session:
         session, state = fields.required("session", "the settings to change"), self._state
         session.choice("type", ("realtime",))
         if session.string("model") not in (None, state.model, "default"):
-            session.refuse("model", f"cannot change within a session; it is {state.model!r}.")
+            session.refuse("model", f"must be {state.model!r}, which is served here, or 'default'; or leave it out.")
         instructions = session.string("instructions")
         state.parameters = read_settings(session, state.limits, state.parameters)
         if instructions is not None:

@@ -152,15 +152,18 @@ class Warming:
                 prefill_only=True,
                 pin=self._owner,
             )
+            # What is new since the last time, about as much as is computed: known for sure only at the end.
+            expected = len(found.full) - len(_common((self._done, found.full)))
             try:
                 self._caller.begin()  # of a key that has used up what it may, nothing is computed ahead
                 self._caller.end()  # and no reply of it has to wait for what is
                 async with self._service.streams.open([request]) as stream:
+                    self._caller.spend(expected)  # at once, so that leaving early is not free
                     deltas = [delta async for delta in stream]
             except PacelineError:
                 return  # there is no place for it
             if deltas[-1].finish != "prefilled":
                 return
-            self._caller.spend(len(found.full) - deltas[-1].cached_tokens)
+            self._caller.spend(len(found.full) - deltas[-1].cached_tokens - expected)
             self._done = found.full
         self._report(found.warm, found.tokens, len(found.stable))

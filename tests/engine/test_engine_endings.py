@@ -122,6 +122,36 @@ def test_a_step_that_breaks_late_leaves_no_reader_waiting(
     assert {name: replies.finish(name) for name in replies.deltas} == {"short": "error", "long": "error"}
 
 
+@pytest.mark.parametrize("place", ["first", "second", "deltas"])
+def test_what_a_broken_step_had_retired_already_is_told_its_end(
+    checkpoint: RandomCheckpoint, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """Two replies end in one step, and it breaks while their blocks are given back, or before anybody is told."""
+    engine, replies = tiny_engine(checkpoint), Replies()
+    for name, length in (("a", 2), ("b", 2), ("long", 30)):
+        engine.submit(make_request(name, PROMPT, max_tokens=length))
+    engine.step(replies)
+    release, calls = engine.pages.release, []
+
+    def broken(*given: object) -> None:
+        calls.append(given)
+        if place == "second" and len(calls) < 2:
+            release(*given)  # type: ignore[arg-type]
+            return
+        raise RuntimeError("the books are wrong")
+
+    with monkeypatch.context() as patch:
+        if place == "deltas":
+            patch.setattr("paceline.engine.engine.deltas", broken)
+        else:
+            patch.setattr(engine.pages, "release", broken)
+        with pytest.raises(RuntimeError):
+            engine.step(replies)
+    engine.fail("The step broke.", replies)
+    assert {name: replies.finish(name) for name in replies.deltas} == {"a": "error", "b": "error", "long": "error"}
+    assert engine.has_work is False
+
+
 def test_entries_of_a_broken_step_are_not_found_again(
     checkpoint: RandomCheckpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -192,6 +192,16 @@ def test_a_grammar_that_grows_too_complex_ends_in_one_sentence(small: Grammars) 
     assert str(caught.value).endswith("and send the request again.")
 
 
+def test_what_the_parser_may_do_for_one_mask_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = small_tokenizer()
+    lark = "start: " + " ".join(["/[a-c]{0,2}/"] * 60)
+    Grammars(tokenizer, tokenizer.vocab_size).compile(lark, "x")
+    monkeypatch.setattr("paceline.server.grammars._STEP_ITEMS", 100)
+    with pytest.raises(RequestError, match="x cannot be followed: .*Too many items") as caught:
+        Grammars(tokenizer, tokenizer.vocab_size).compile(lark, "x")
+    assert "<" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("lark", "reason"),
     [

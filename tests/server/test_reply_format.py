@@ -168,3 +168,10 @@ def test_a_choice_is_one_of_its_texts(grammars: Grammars) -> None:
         assert whole(grammars, asked, text)
     for text in ("no", "yes,", "yesyes"):
         assert not whole(grammars, asked, text)
+
+
+def test_a_choice_may_be_among_thousands_that_begin_alike(grammars: Grammars) -> None:
+    asked = structured({"choice": [f"k{number}" for number in range(2_500)]})
+    assert whole(grammars, asked, "k2499")
+    assert whole(grammars, asked, "k24")
+    assert not whole(grammars, asked, "k2500")

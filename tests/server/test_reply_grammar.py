@@ -227,3 +227,36 @@ def test_schemas_that_cannot_be_followed_name_the_tools(template: str, wanted: J
     with pytest.raises(RequestError) as caught:
         Model(template).fits(asking(use), "")
     assert (caught.value.param, caught.value.code) == ("tools", "invalid_grammar")
+
+
+def _coder(wanted: JsonObject, *, strict: bool) -> tuple[Model, Parameters, str]:
+    schema = {"type": "object", "properties": {"unit": wanted}, "required": ["unit"]}
+    use = ToolUse(tools=(Tool(name="f", schema=schema, strict=strict),), choice="required")
+    call = "<tool_call>\n<function=f>\n<parameter=unit>\n{}\n</parameter>\n</function>\n</tool_call>"
+    return Model("qwen3_coder"), asking(use), call
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("said", [{"enum": ["day", "two days", "true"]}, {"const": "two days"}])
+def test_of_texts_that_are_written_bare_only_those_of_the_schema_may_come(said: JsonObject, strict: bool) -> None:
+    model, parameters, call = _coder({"type": "string", **said}, strict=strict)
+    assert model.fits(parameters, call.format("two days"))
+    for other in ("two", "two days!", "", '"two days"'):
+        assert not model.fits(parameters, call.format(other))
+    assert model.read(parameters.tools, call.format("two days")) == [("f", '{"unit": "two days"}')]
+
+
+@pytest.mark.parametrize("said", [{"pattern": "a+"}, {"maxLength": 3}, {"format": "date"}, {"enum": [3]}])
+def test_what_cannot_be_asked_of_bare_texts_is_refused_for_strict_tools(said: JsonObject) -> None:
+    model, parameters, call = _coder({"type": "string", **said}, strict=True)
+    with pytest.raises(RequestError, match=f"^tools cannot be followed: {next(iter(said))} of 'unit' in 'f'") as caught:
+        model.fits(parameters, "")
+    assert (caught.value.param, caught.value.code) == ("tools", "invalid_grammar")
+    model, parameters, call = _coder({"type": "string", **said}, strict=False)
+    assert model.fits(parameters, call.format("anything"))
+
+
+def test_an_argument_may_be_nested_however_deeply() -> None:
+    deep = "[" * 5000
+    call = ("weather", f'{{"city": "Brno", "n": "{deep}"}}')
+    assert Model("qwen3_coder").read(FORCED, CODER.format(deep)) == [call]

@@ -306,3 +306,21 @@ async def test_who_asks_pays_for_it_and_gets_none_of_it_with_nothing_left(servic
         assert (anna.running, service.loop.stats().running) == (0, 0)
     finally:
         await ahead.warming.close()
+
+
+async def test_work_ahead_that_is_given_up_is_paid_for_all_the_same(service: Service) -> None:
+    class Leaving(Holder):
+        def spend(self, tokens: int) -> None:
+            super().spend(tokens)
+            ahead.warming.rest()
+
+    anna = Leaving("key_1", "anna", Allowance(tokens_per_minute=1000), clock=lambda: 0.0)
+    ahead = Ahead(service, anna)
+    try:
+        ahead.warming.want(warm(said("what nobody has said before, " * 4)))
+        await until(lambda: int(anna.headers()["x-ratelimit-remaining-tokens"]) <= 1000 - 4 * BLOCK_SIZE)
+        await until(lambda: is_idle(service))
+        assert ahead.reports == []
+        assert int(anna.headers()["x-ratelimit-remaining-tokens"]) <= 1000 - 4 * BLOCK_SIZE
+    finally:
+        await ahead.warming.close()
