@@ -63,8 +63,9 @@ def lark_of(asked: ReplyFormat) -> str:
     return _LARKS[asked.kind](asked)
 
 
-def json_lark(schema: Mapping[str, Any], *, strict: bool = True) -> str:
-    """The right side of a rule that a JSON text of this schema matches. strict: as in ReplyFormat."""
+def json_lark(schema: Mapping[str, Any], *, strict: bool | None = True) -> str:
+    """The right side of a rule that a JSON text of this schema matches. strict: as in ReplyFormat, or None,
+    as in Tool."""
     options = {"whitespace_pattern": WHITE_SPACE, "lenient": not strict}
     return "%json " + orjson.dumps({**schema, "x-guidance": options}).decode()
 

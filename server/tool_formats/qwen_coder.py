@@ -71,9 +71,7 @@ class QwenCoder(ToolFormat):
                 rules.append(f'{rule}_{place}: {head} {rule}_{place}_value "\\n"')
             else:
                 shared: JsonObject = {name: schema[name] for name in ("$defs", "definitions") if name in schema}
-                value = " | ".join(map(lark.text, texts)) or json_lark(
-                    {**shared, **wanted}, strict=tool.strict or False
-                )
+                value = " | ".join(map(lark.text, texts)) or json_lark({**shared, **wanted}, strict=tool.strict)
                 rules.append(f"{rule}_{place}_value: {value}")
                 rules.append(f'{rule}_{place}: {head} {rule}_{place}_value "\\n</parameter>\\n"')
             places.append(f"{rule}_{place}" + ("" if isinstance(required, list) and key in required else "?"))

@@ -55,6 +55,15 @@ def test_a_missing_model_is_one_sentence(tmp_path: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
+async def test_prompts_ahead_leave_out_what_no_reply_could_have(service: Service) -> None:
+    hi = [{"role": "user", "content": "hi"}]
+    long = [{"role": "user", "content": "z" * 5000}]
+    refused = [{"role": "assistant", "content": {"not": "text"}}]
+    expected = await service.prompt(hi)
+    assert await service.prompts_ahead([long, hi, refused], Parameters()) == [expected]
+    assert await service.prompts_ahead([long, refused], Parameters()) == []
+
+
 @pytest.mark.parametrize("strict", [True, None])
 async def test_a_schema_that_cannot_be_followed_is_left_to_the_model_where_nothing_is_said(
     tmp_path: Path, strict: bool | None
