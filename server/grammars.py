@@ -28,8 +28,8 @@ MAX_GRAMMAR_CHARS = 30_000  # the library is quadratic in some expressions: the 
 _KEPT = 32  # compiled grammars
 _LEXER_STATES = 50_000  # of one grammar, for all replies that follow it: 1 to 2 kB each
 _LEXER_FUEL = 300_000  # for its beginning
-# Of the parser, for one mask: everybody's step waits for it. At the library's own 50,000 an ambiguous grammar was seen to
-# take 370 ms, at this 25 ms; an object with 400 properties that may all be missing needs more than 10,000.
+# Of the parser, for one mask: everybody's step waits for it. At the library's own 50,000 an ambiguous grammar was seen
+# to take 370 ms, at this 25 ms; an object with 400 properties that may all be missing needs more than 10,000.
 _STEP_ITEMS = 20_000
 # The library follows rules and references that name one another by recursion, 3 to 10 kB each, and nothing ends that
 # but the stack: 3,000 rules in a row end a process whose threads have 8 MB. As many as fit take a tenth of this.

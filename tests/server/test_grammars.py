@@ -197,7 +197,7 @@ def test_what_the_parser_may_do_for_one_mask_is_bounded(monkeypatch: pytest.Monk
     lark = "start: " + " ".join(["/[a-c]{0,2}/"] * 60)
     Grammars(tokenizer, tokenizer.vocab_size).compile(lark, "x")
     monkeypatch.setattr("paceline.server.grammars._STEP_ITEMS", 100)
-    with pytest.raises(RequestError, match="x cannot be followed: .*Too many items") as caught:
+    with pytest.raises(RequestError, match=r"x cannot be followed: .*Too many items") as caught:
         Grammars(tokenizer, tokenizer.vocab_size).compile(lark, "x")
     assert "<" not in str(caught.value)
 
