@@ -41,9 +41,18 @@ def process_logits(logits: Floats, params: SamplingParams, prompt: Seq[int], out
 
 
 def mask_logits(logits: Floats, mask: NDArray[np.uint32]) -> Floats:
-    """Logits [V] of the tokens whose bit is set in mask [ceil(V / 32)], minus infinity elsewhere; a new array."""
+    """Logits [V] of the tokens whose bit is set in mask [ceil(V / 32)], minus infinity elsewhere; a new array.
+
+    Raises GrammarError where the model itself rules all of these out.
+    """
     allowed = np.unpackbits(mask.astype("<u4", copy=False).view(np.uint8), count=logits.size, bitorder="little")
-    return np.where(allowed.view(np.bool_), logits, np.float32(-np.inf))
+    masked = np.where(allowed.view(np.bool_), logits, np.float32(-np.inf))
+    if not np.isfinite(masked.max()):
+        raise GrammarError(
+            "The model gives no probability to anything that the reply's form allows here; loosen the form, or use "
+            "another model."
+        )
+    return masked
 
 
 def token_logprob(logits: Floats, token: int, alternatives: int) -> TokenLogprob:

@@ -10,6 +10,7 @@ from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
 from itertools import accumulate, groupby
 
+from paceline.kernels.paging import BLOCK_SIZE
 from paceline.spec.cost import Work
 
 from .errors import OverloadedError, RequestError
@@ -58,13 +59,9 @@ class Plan:
         return work
 
 
-def _rank(seq: Sequence) -> int:
-    return seq.request.rank
-
-
 def age(seq: Sequence) -> tuple[int, int]:
     """Order of service: priority first, then arrival."""
-    return _rank(seq), seq.arrival
+    return seq.rank, seq.arrival
 
 
 class Scheduler:
@@ -141,7 +138,7 @@ class Scheduler:
     def _plan_decoding(self, plan: Plan) -> None:
         """A row for each; those of lower classes take turns where all of them would hold up the higher ones."""
         decoding = sorted((seq for seq in self.running if seq.is_decoding), key=age)
-        for rank, alike in groupby(decoding, key=_rank):
+        for rank, alike in groupby(decoding, key=lambda seq: seq.rank):
             longest_waiting_first = sorted(alike, key=lambda seq: -seq.skipped)
             borne = self._borne(plan, rank, longest_waiting_first)
             for place, seq in enumerate(longest_waiting_first):
@@ -150,7 +147,7 @@ class Scheduler:
                 elif len(plan.rows) < self._step_budget and seq in self.running and self._make_room(plan, seq, 1):
                     plan.rows.append(Row(seq, 1, samples=True))
                     seq.skipped = 0
-            if plan.rows and _rank(plan.rows[-1].seq) == rank:
+            if plan.rows and plan.rows[-1].seq.rank == rank:
                 plan.streams[rank] = plan.work
 
     def _borne(self, plan: Plan, rank: int, sequences: Seq[Sequence]) -> int:
@@ -174,7 +171,7 @@ class Scheduler:
         prefilling = deque(sorted((seq for seq in self.running if not seq.is_decoding), key=age))
         left, admits = self._step_budget - len(plan.rows), True
         while left > 0 and (prefilling or (admits and self.waiting)):
-            if admits and self.waiting and not (prefilling and _rank(prefilling[0]) <= _rank(self.waiting[0])):
+            if admits and self.waiting and not (prefilling and prefilling[0].rank <= self.waiting[0].rank):
                 seq = self.waiting[0]
                 most = self._admit(plan, seq, left)
                 admits = most > 0  # nobody overtakes one that cannot be let in
@@ -186,18 +183,15 @@ class Scheduler:
 
     def _admit(self, plan: Plan, seq: Sequence, most: int) -> int:
         """Let the first of those that wait run; returns the rows it may have, 0 when it has to wait on."""
-        while len(self.running) >= self._max_batch and self._give_way(plan, seq):
-            pass
-        places = self._max_batch - len(self.running)
-        if places <= 0 and not seq.request.prefill_only:
+        if not seq.request.prefill_only and not self._has_place(plan, seq):
             return 0
         hits = self.pages.admit(seq)
         if seq.is_warm_after(0):  # it needs neither a place nor rows
             plan.warm.append(seq)
         else:
-            most = self._bearable(plan, seq, most) if places > 0 else 0
+            most = self._bearable(plan, seq, most) if self._has_place(plan, seq) else 0
             # Beside others only a sequence that fits whole is let in: else it would be preempted soon.
-            while most and self._is_too_large(seq) and self._give_way(plan, seq):
+            while most and self._is_too_large(seq) and self._fits_beside_higher(seq) and self._give_way(plan, seq):
                 pass
             if most == 0 or self._is_too_large(seq):
                 self.pages.release(seq)
@@ -212,10 +206,21 @@ class Scheduler:
     def _is_too_large(self, seq: Sequence) -> bool:
         return bool(self.running) and self.pages.room(seq) < seq.pending + 1
 
+    def _fits_beside_higher(self, seq: Sequence) -> bool:
+        """False where those of lower classes would give way in vain; a block that several hold counts for each."""
+        lower = [other for other in self.running if other.rank > seq.rank]
+        freed = sum(len(other.blocks) for other in lower) * BLOCK_SIZE
+        return len(lower) == len(self.running) or self.pages.room(seq) + freed > seq.pending
+
+    def _has_place(self, plan: Plan, seq: Sequence) -> bool:
+        while len(self.running) >= self._max_batch and self._give_way(plan, seq):
+            pass
+        return len(self.running) < self._max_batch
+
     def _give_way(self, plan: Plan, seq: Sequence) -> bool:
         """Preempt the last of those of lower classes; False when there is none."""
         victim = max(self.running, key=age, default=seq)
-        if _rank(victim) <= _rank(seq):
+        if victim.rank <= seq.rank:
             return False
         self._preempt(plan, victim)
         return True
@@ -225,7 +230,7 @@ class Scheduler:
         if not plan.streams:
             return most
         first = all(row.seq.is_decoding for row in plan.rows)
-        limit = self._row_limit(plan.streams, _rank(seq), plan.work, seq.num_computed, most)
+        limit = self._row_limit(plan.streams, seq.rank, plan.work, seq.num_computed, most)
         return max(min(most, limit), int(first))
 
     def _plan_chunk(self, plan: Plan, seq: Sequence, most: int) -> int:
@@ -260,7 +265,7 @@ class Scheduler:
         """
         left = self._step_budget - plan.work.rows
         for rank in plan.streams:
-            rows = [row for row in plan.rows if row.seq.is_decoding and _rank(row.seq) == rank]
+            rows = [row for row in plan.rows if row.seq.is_decoding and row.seq.rank == rank]
             left -= self._share(rows, left)
 
     def _share(self, rows: list[Row], budget: int) -> int:

@@ -50,6 +50,11 @@ class Sequence:
         return self.request.id
 
     @property
+    def rank(self) -> int:
+        """Of its class of service: 0 is served first."""
+        return self.request.rank
+
+    @property
     def pending(self) -> int:
         """Known tokens whose keys and values are not computed yet."""
         return len(self.tokens) - self.num_computed

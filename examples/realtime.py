@@ -31,6 +31,7 @@ async def talk(given: argparse.Namespace) -> None:
                     "output_modalities": ["text"],
                     "instructions": "You answer in short sentences.",
                     "max_output_tokens": given.max_tokens,
+                    "temperature": 0.3,  # the default model is a small one: at 1 it talks nonsense
                 },
             }
         )

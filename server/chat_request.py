@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
-
-from paceline.engine.errors import RequestError
 
 from .api_errors import ApiError, not_supported
 from .fields import Fields, JsonObject, describe, parse_object
 from .parameters import Limits, Parameters, read_parameters
 from .stream_options import StreamOptions, read_stream_options
+from .turns import template_call
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 
@@ -148,11 +146,3 @@ def _read_tool_call(call: Fields) -> Mapping[str, Any]:
     if function is None or (name := function.string("name")) is None:
         call.refuse("function", "must be an object with a name.")
     return template_call(call.string("id"), name, function.string("arguments") or "{}")
-
-
-def template_call(call_id: str | None, name: str, arguments: str) -> JsonObject:
-    """A call as chat templates take it, its arguments as an object where they are one."""
-    known: Any = arguments
-    with suppress(RequestError):  # a cut-off call of an earlier turn is history, not a mistake of this request
-        known = parse_object(arguments, "arguments")
-    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": known}}

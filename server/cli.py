@@ -152,7 +152,7 @@ def serve(
 
     logging.config.dictConfig(log_config(log_level, log_format))
     settings = Settings(
-        api_keys=tuple(filter(None, api_key or ())),
+        api_keys=tuple(api_key or ()),
         keys=keys,
         allowed_origins=tuple(allow_origin or ()),
         allowed_hosts=tuple(allow_host or ()),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from paceline.engine.request import Delta, Finish, TokenLogprob
 
-from .reply_parts import Part, PartReader, PlainReader, joined
+from .reply_parts import Part, PartReader, PlainReader, Words, joined
 from .spec_figures import SpecFigures
 from .stop_strings import StopStrings
 from .text_decoder import without_shown
@@ -102,6 +102,8 @@ class Committer:
         self._held_size = 0
         self._released: list[str] = []
         self._parts: list[Part] = []  # of this piece
+        self._logprobs: deque[TokenLogprob] = deque()  # of the tokens held
+        self.untold: tuple[TokenLogprob, ...] = ()  # of tokens released that no part tells of yet
         self._reasoning_tokens = 0
         self._kept = 0  # output tokens
         self._prompt_tokens = prompt_tokens
@@ -114,12 +116,21 @@ class Committer:
         """Commit one step. Once the reply is finished every further delta is dropped: an empty piece."""
         if self._finished:
             return Piece()
+        try:
+            return self._push(delta)
+        except Exception:
+            self._finished = True  # a reader that broke is not asked again: the reply must still be closed
+            raise
+
+    def _push(self, delta: Delta) -> Piece:
         self._cached_tokens = max(self._cached_tokens, delta.cached_tokens)
         kept = len(delta.tokens)
         first = len(self._released)
         matched = stopped = False
         for index, token in enumerate(delta.tokens):
             stopped = token in self._stop_ids
+            if delta.logprobs is not None:
+                self._logprobs.append(delta.logprobs[index])
             matched = self._hold("" if stopped else self._decoder.push((token,)))
             self._release(0 if matched else self._stops.pending(self._state))
             if stopped or matched or self._reader.over:
@@ -135,7 +146,8 @@ class Committer:
         return self._commit(delta, kept, finish, first, cut=finish is not None and not engine_ended)
 
     def close(self) -> Piece:
-        """End a reply that was aborted: releases what is held back. An empty piece if it is already finished."""
+        """End a reply that was aborted: releases what is held back. An empty piece if it is already finished, or broke
+        down in `push`."""
         piece = self.push(Delta(request_id="", tokens=(), finish="abort"))
         return replace(piece, cut=None)
 
@@ -143,7 +155,7 @@ class Committer:
         self._finished = finish is not None
         if finish is not None:
             self._release(0)
-            self._parts += self._reader.close()
+            self._parts += self._claimed(self._reader.close())
         self._kept += kept
         accepted = min(delta.accepted, kept)
         parts, self._parts = joined(self._parts), []
@@ -190,11 +202,25 @@ class Committer:
         while self._held and self._held_size - len(self._held[0][0]) >= pending:
             text, tokens = self._held.popleft()
             self._held_size -= len(text)
+            logprobs = (self._logprobs.popleft(),) if tokens and self._logprobs else ()
             if self._reader.thinking:
                 self._reasoning_tokens += tokens
+            else:
+                self.untold += logprobs
             if text:
-                self._parts += self._reader.push(text)
+                self._parts += self._claimed(self._reader.push(text))
                 self._released.append(without_shown(text))
+
+    def _claimed(self, parts: list[Part]) -> list[Part]:
+        """`parts`, which one token brought, with the logprobs of all tokens since the last ones that brought any."""
+        if not parts or not self.untold:
+            return parts
+        logprobs, self.untold = self.untold, ()
+        for place, part in enumerate(parts):
+            if isinstance(part, Words):
+                parts[place] = Words(part.text, logprobs)
+                break  # where there are no words, they are of a thought or a call, which tell none
+        return parts
 
     @property
     def text(self) -> str:

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from paceline.engine.errors import RequestError
 
-from .fields import JsonObject
-from .items import FunctionCall, FunctionCallOutput, Item, Message, chat_messages
+from .items import FunctionCall, FunctionCallOutput, Item, Message
 
 
 class Conversation:
@@ -106,10 +105,6 @@ class Conversation:
             message.text = message.text[:end]
             message.status = "incomplete"
         self.version += 1
-
-    def messages(self) -> list[JsonObject]:
-        """For the chat template; replies that were cut off before their first word are left out."""
-        return chat_messages(self._items)
 
     def _has_call(self, call_id: str) -> bool:
         return any(isinstance(known, FunctionCall) and known.call_id == call_id for known in self._items)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator
 from typing import Protocol
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from .api_errors import ApiError, json_response
+from .api_errors import ApiError, as_api_error, json_response
 from .fields import JsonObject
 from .generation import Generation, Step
 from .reply_writer import BodyWriter, ChunkWriter, ReplyForm
 from .request_body import CLIENT_LEFT
 from .sse import DONE, PING, EventStream, event, while_connected
+
+_log = logging.getLogger("paceline.server")
 
 _STEPS_PER_WRITE = 64  # a slow client gets up to this many steps' chunks in one write
 
@@ -66,6 +69,10 @@ async def written(generation: Generation, writer: EventWriter, ping_interval_s: 
             parts = [PING]
         except ApiError as error:
             parts += writer.failed(error)
+            ended = True
+        except Exception as error:
+            _log.exception("A reply broke down")
+            parts += writer.failed(as_api_error(error))
             ended = True
         if parts:
             yield b"".join(parts)

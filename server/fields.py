@@ -12,18 +12,44 @@ from paceline.engine.errors import RequestError
 JsonObject = dict[str, Any]
 
 
-def parse_object(data: bytes | str, what: str) -> JsonObject:
-    """The JSON object in `data`, which messages call `what`. RequestError (code `invalid_json`) for anything else."""
+MAX_DEPTH = (
+    100  # of objects and lists in one another: what writes JSON stops at 254, and answers repeat parts of requests
+)
+
+
+def parse_object(data: bytes | str, what: str, *, param: str | None = None) -> JsonObject:
+    """The JSON object in `data`, which messages call `what`. RequestError (code `invalid_json`) for anything else.
+
+    param: the field whose text `data` is.
+    """
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
         raise RequestError(
             f"{what} is not valid JSON ({error}); send one JSON object in UTF-8, without NaN or Infinity.",
+            param=param,
             code="invalid_json",
         ) from None
     if not isinstance(value, dict):
-        raise RequestError(f"{what} must be a JSON object, got {describe(value)}.", code="invalid_json")
+        raise RequestError(f"{what} must be a JSON object, got {describe(value)}.", param=param, code="invalid_json")
+    if _deeper(value, MAX_DEPTH):
+        raise RequestError(
+            f"{what} has objects or lists more than {MAX_DEPTH} deep in one another; make it flatter.",
+            param=param,
+            code="invalid_json",
+        )
     return value
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    """Whether objects and lists lie more than so many deep in one another."""
+    inner = [value]
+    for _ in range(levels):
+        entries = [entry for each in inner for entry in (each.values() if isinstance(each, dict) else each)]
+        inner = [entry for entry in entries if isinstance(entry, dict | list)]
+        if not inner:
+            return False
+    return True
 
 
 def describe(value: Any) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import cached_property
@@ -20,14 +19,15 @@ from paceline.engine.grammar import Grammar
 T = TypeVar("T")
 
 if TYPE_CHECKING:
-    from llguidance import LLMatcher, LLTokenizer
+    from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 
     from .tokenizer import Tokenizer
 
-MAX_GRAMMAR_CHARS = 30_000  # the library is quadratic in some expressions: the slowest found takes 3 s at that size
+MAX_GRAMMAR_CHARS = 30_000  # the library is quadratic in some expressions: the slowest found takes 6 s at that size
 _KEPT = 32  # compiled grammars
-_LEXER_STATES = 50_000  # of one grammar, for all replies that follow it: 1 to 2 kB each
+_LEXER_STATES = 50_000  # of one grammar, for all replies that follow it, and as many for guesses: 1 to 2 kB each
 _LEXER_FUEL = 300_000  # for its beginning
+_GUESSES_FUEL = 3_000_000  # of the lexer that judges guesses, as long as it lives: some 200 ms
 # Of the parser, for one mask: everybody's step waits for it. At the library's own 50,000 an ambiguous grammar was seen
 # to take 370 ms, at this 25 ms; an object with 400 properties that may all be missing needs more than 10,000.
 _STEP_ITEMS = 20_000
@@ -50,15 +50,8 @@ class Grammars:
         self._tokenizer = tokenizer
         self._vocab_size = vocab_size
         self._one_at_a_time = threading.Lock()
-        self._looking = threading.Lock()  # held for a moment alone
-        self._compiled: OrderedDict[str, Grammar] = OrderedDict()  # the one used last stands last
-
-    def find(self, lark: str) -> Grammar | None:
-        """One that was compiled and is kept: at once, whatever is being compiled meanwhile."""
-        with self._looking:
-            if (found := self._compiled.get(lark)) is not None:
-                self._compiled.move_to_end(lark)
-            return found
+        self._books = threading.Lock()  # held for moments, of what is kept
+        self._kept: dict[str, _Compiled] = {}  # the one used last comes last
 
     def compile(self, lark: str, param: str) -> Grammar:
         """A grammar from llguidance's dialect of Lark, beginning at `start`; takes milliseconds, or seconds.
@@ -82,7 +75,7 @@ class Grammars:
             )
         try:
             with self._one_at_a_time:
-                return self.find(lark) or self._keep(lark, _on_deep_stack(lambda: self._compile(lark)))
+                return self._compiled(lark)
         except GrammarError as error:
             raise RequestError(
                 f"{param} cannot be followed: {error}; correct it and send the request again.",
@@ -90,15 +83,28 @@ class Grammars:
                 code="invalid_grammar",
             ) from None
 
-    def _keep(self, lark: str, grammar: Grammar) -> Grammar:
-        with self._looking:
-            self._compiled[lark] = grammar
-            if len(self._compiled) > _KEPT:
-                self._compiled.popitem(last=False)
+    def known(self, lark: str) -> _Compiled | None:
+        """The grammar if it is compiled already; at once. One whose lexer has met its limit is not known any more: it
+        would refuse whatever comes, for ever."""
+        with self._books:
+            grammar = self._kept.pop(lark, None)
+            if grammar is None or grammar.worn:
+                return None
+            self._kept[lark] = grammar
+            return grammar
+
+    def _compiled(self, lark: str) -> _Compiled:
+        if (grammar := self.known(lark)) is not None:
+            return grammar
+        grammar = _on_deep_stack(lambda: self._compile(lark))
+        with self._books:
+            self._kept[lark] = grammar
+            if len(self._kept) > _KEPT:
+                del self._kept[next(iter(self._kept))]
         return grammar
 
-    def _compile(self, lark: str) -> Grammar:
-        from llguidance import LLMatcher, LLParserLimits  # here, as it takes a tenth of a second
+    def _compile(self, lark: str) -> _Compiled:
+        from llguidance import LLParserLimits  # here, as it takes a tenth of a second
 
         limits = LLParserLimits(
             max_lexer_states=_LEXER_STATES,
@@ -106,12 +112,25 @@ class Grammars:
             step_max_items=_STEP_ITEMS,
             verbose_errors=False,
         )
+        guesses = LLParserLimits(
+            max_lexer_states=_LEXER_STATES,
+            initial_lexer_fuel=_LEXER_FUEL,
+            step_lexer_fuel=_GUESSES_FUEL,  # a mask gives it, and guesses never ask for another than the first
+            step_max_items=_STEP_ITEMS,
+            verbose_errors=False,
+        )
+        return _Compiled(self._at_start(lark, limits), self._at_start(lark, guesses), self._vocab_size)
+
+    def _at_start(self, lark: str, limits: LLParserLimits) -> LLMatcher:
+        """With a lexer of its own. Raises GrammarError."""
+        from llguidance import LLMatcher
+
         matcher = LLMatcher(self._vocabulary, lark, log_level=0, limits=limits)
         if not matcher.is_error():
             matcher.compute_bitmask()  # some mistakes show only here
         if matcher.is_error():
             raise GrammarError(_reason(matcher))
-        return _Compiled(matcher, self._vocab_size)
+        return matcher
 
     @cached_property
     def _vocabulary(self) -> LLTokenizer:
@@ -162,21 +181,30 @@ class _Spelling:
 
 class _Compiled:
     """Implements `Grammar`. Matchers share a lexer behind a lock, and may ask the tokenizer while they hold it, for
-    which they need Python's: two threads could wait for each other."""
+    which they need Python's: two threads could wait for each other.
 
-    def __init__(self, matcher: LLMatcher, vocab_size: int) -> None:
-        self._start = matcher
+    Whatever a lexer is asked for counts against its limits, and once it has met one it refuses everything. So guesses
+    have a lexer of their own: they take nothing from replies, which go on without guesses where it is used up.
+    """
+
+    def __init__(self, start: LLMatcher, guesses: LLMatcher, vocab_size: int) -> None:
+        self._start = start
+        self._guesses = guesses
         self._vocab_size = vocab_size
+        self.worn = False  # a reply could not go on, or guesses cannot be judged any more
 
     def matcher(self) -> _Matcher:
-        return _Matcher(self._start.deep_copy(), self._vocab_size)
+        return _Matcher(self, self._start.deep_copy(), self._guesses.deep_copy(), self._vocab_size)
 
 
 class _Matcher:
     """Implements `Matcher`."""
 
-    def __init__(self, inner: LLMatcher, vocab_size: int) -> None:
+    def __init__(self, grammar: _Compiled, inner: LLMatcher, guesses: LLMatcher, vocab_size: int) -> None:
+        self._grammar = grammar
         self._inner = inner
+        self._guesses = guesses
+        self._untold: list[int] = []  # tokens that have come since guesses were asked about
         self._words = -(-vocab_size // 32)
         self._forced: list[int] | None = None  # None: not asked since the last token
 
@@ -191,22 +219,29 @@ class _Matcher:
         for count, (token, only) in enumerate(zip(tokens, self.forced(), strict=False)):
             if token != only:
                 return count
-        return self._inner.validate_tokens(list(tokens))
+        fitting = self._guesses.validate_tokens(list(tokens))
+        self._grammar.worn |= self._guesses.is_error()
+        return fitting
 
     def advance(self, tokens: Sequence[int]) -> None:
         if tokens:
             self._forced = None
+            self._untold += tokens
             if not self._inner.consume_tokens(list(tokens)):
                 self._check()
                 raise GrammarError(_BROKEN.format(reason="it refused a token of its own"))
 
     def forced(self) -> Sequence[int]:
         if self._forced is None:
-            self._forced = self._inner.compute_ff_tokens()
+            self._guesses.consume_tokens(self._untold)
+            self._untold = []
+            self._forced = self._guesses.compute_ff_tokens()
+            self._grammar.worn |= self._guesses.is_error()
         return self._forced
 
     def _check(self) -> None:
         if self._inner.is_error():
+            self._grammar.worn = True
             raise GrammarError(_BROKEN.format(reason=_reason(self._inner)))
 
 
@@ -234,6 +269,8 @@ def _reason(matcher: LLMatcher) -> str:
     error = re.sub(r"\s*<non-verbose/>", "", matcher.get_error())
     if error.startswith("NoExtension"):  # the name of a state, for people who know the library
         return "nothing fits it"
+    if error.startswith("lexer error"):  # said of the library's own parts
+        return "its expressions need too many states"
     if "limits." in error:  # names settings that a client has not
         return "it is too complex"
     text = re.sub(r"^(at )?\d+\(\d+\): ", "", error)

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from .api_errors import not_supported
-from .chat_request import read_content, template_call
+from .chat_request import read_content
 from .fields import Fields, JsonObject, parse_object
+from .ids import NewId
+from .turns import add_call, add_result, add_words
 
 Status = Literal["completed", "incomplete", "in_progress"]
-NewId = Callable[[str], str]  # a prefix to an id that is not in use
 
 MAX_ID = 64  # characters
 _PART_KINDS = {"user": "input_text", "system": "input_text", "assistant": "output_text"}
@@ -42,8 +43,7 @@ class Message:
     def say(self, messages: list[JsonObject]) -> None:
         """Appends what a chat template is told; nothing for a reply that was cut off before its first word."""
         if self.text or self.status == "completed":
-            thought = {"reasoning_content": self.thought} if self.thought else {}
-            messages.append({"role": self.role, "content": self.text, **thought})
+            add_words(messages, self.role, self.text, self.thought)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -66,15 +66,9 @@ class FunctionCall:
         return {**_head(self), "call_id": self.call_id, "name": self.name, "arguments": self.arguments}
 
     def say(self, messages: list[JsonObject]) -> None:
-        """Calls belong to the assistant's message before them. One that was cut off was never made."""
-        if self.status != "completed":
-            return
-        if not messages or messages[-1]["role"] != "assistant":
-            messages.append({"role": "assistant", "content": ""})
-        if self.thought:
-            messages[-1].setdefault("reasoning_content", self.thought)
-        calls = messages[-1].setdefault("tool_calls", [])
-        calls.append(template_call(self.call_id, self.name, self.arguments))
+        """Nothing for a call that was cut off: it was never made."""
+        if self.status == "completed":
+            add_call(messages, self.call_id, self.name, self.arguments, self.thought)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -95,7 +89,7 @@ class FunctionCallOutput:
         return {**_head(self), "call_id": self.call_id, "output": self.output}
 
     def say(self, messages: list[JsonObject]) -> None:
-        messages.append({"role": "tool", "tool_call_id": self.call_id, "content": self.output})
+        add_result(messages, self.call_id, self.output)
 
 
 Item = Message | FunctionCall | FunctionCallOutput
@@ -133,7 +127,7 @@ def _read_call(fields: Fields, item_id: str, new_id: NewId) -> FunctionCall:
     name, arguments = _text(fields, "name"), _text(fields, "arguments")
     status: Status = "completed"
     if fields.choice("status", ("completed", "incomplete", "in_progress")) in (None, "completed"):
-        parse_object(arguments, fields.name("arguments"))
+        parse_object(arguments, fields.name("arguments"), param=fields.name("arguments"))
     else:
         status = "incomplete"
     call_id = _read_id(fields, "call_id") or new_id("call")

@@ -44,7 +44,7 @@ class _EngineCollector(Collector):
             ("generated_tokens", "Tokens generated.", s.generated_tokens),
             ("prompt_tokens", "Prompt tokens taken in.", s.prompt_tokens),
             ("prefix_hit_tokens", "Prompt tokens found in the prefix cache.", s.prefix_hit_tokens),
-            ("preemptions", "Sequences put back for lack of cache blocks.", s.preemptions),
+            ("preemptions", "Sequences put back to make room for others.", s.preemptions),
         ):
             yield CounterMetricFamily(f"paceline_{name}", text, value)
         for name, text, depths in (

@@ -51,6 +51,13 @@ def parse_minutes(value: float) -> float:
     return value
 
 
+def parse_keys(values: list[str] | None) -> list[str] | None:
+    """Raises typer.BadParameter for an empty key, as of a variable that is not set: it would guard nothing."""
+    if any(not value.strip() for value in values or ()):
+        raise typer.BadParameter("a key is empty; write one, or leave the option out to ask for none.")
+    return values
+
+
 def _option(name: str, help_text: str, *, variable: str | None = None, **settings: Any) -> Any:
     return typer.Option(f"--{name}", help=help_text, envvar=variable or _variable(name), **settings)
 
@@ -124,7 +131,7 @@ Host = Annotated[str, _option("host", "Address to listen on; 0.0.0.0 opens the s
 Port = Annotated[int, _option("port", "TCP port to listen on; 0 picks a free one.", min=0, max=65535)]
 _API_KEY = "Key that clients must send, without limits (and that chat and bench send); serve takes several."
 APIKey = Annotated[str | None, _option("api-key", _API_KEY, show_default=False)]
-APIKeys = Annotated[list[str] | None, _option("api-key", _API_KEY, show_default=False)]
+APIKeys = Annotated[list[str] | None, _option("api-key", _API_KEY, show_default=False, callback=parse_keys)]
 KeysFile = Annotated[
     Path | None, _option("keys", "File of keys with limits, made by `paceline keys`.", dir_okay=False, metavar="FILE")
 ]

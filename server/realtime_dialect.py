@@ -49,7 +49,7 @@ def _beta_response(response: JsonObject) -> JsonObject:
 
 def _beta_session(session: JsonObject) -> JsonObject:
     body = _renamed({"output_modalities": "modalities", "max_output_tokens": "max_response_output_tokens"})(session)
-    del body["type"]
+    del body["type"], body["voice"]  # the beta's voice is a name, and its clients insist on that
     return body
 
 

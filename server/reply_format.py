@@ -93,10 +93,7 @@ def _read_schema_alone(fields: Fields) -> ReplyFormat:
     value, name = fields.values["json"], fields.name("json")
     if not isinstance(value, str):
         return _of_schema(fields.required("json", "a JSON schema").values, strict=False, param=name)
-    try:
-        return _of_schema(parse_object(value, name), strict=False, param=name)
-    except RequestError as error:
-        raise RequestError(str(error), param=name, code=error.code) from None
+    return _of_schema(parse_object(value, name, param=name), strict=False, param=name)
 
 
 def _read_choice(fields: Fields) -> ReplyFormat:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from .reply_format import FREE_TEXT, lark_of
 from .tool_formats import lark
@@ -17,23 +17,34 @@ if TYPE_CHECKING:
     from .tool_use import ToolUse
 
 
-def lark_of_reply(
-    template: ChatTemplate, parameters: Parameters, *, opened: bool
-) -> tuple[Callable[[], str], str] | None:
-    """What makes the grammar, and the field it follows from; None for a reply that may be anything.
+class ReplyGrammar(NamedTuple):
+    """param: the field it follows from. needed: where it cannot be followed the request is refused; else the reply may
+    be anything, as nobody asked for it by name."""
+
+    lark: Callable[[], str]
+    param: str
+    needed: bool = True
+
+
+def lark_of_reply(template: ChatTemplate, parameters: Parameters, *, opened: bool) -> ReplyGrammar | None:
+    """None for a reply that may be anything.
 
     opened: the prompt ends inside a thought. A call that must come goes before a form that was asked for, and the form
     before the schemas of strict tools. Thoughts are free in any case.
     """
     use, form, format_ = parameters.tools, parameters.format, template.tool_format
     if use.forced:
-        return lambda: _forced(format_, use, _before(template.tags, template.shown, opened)), "tools"
+        return ReplyGrammar(lambda: _forced(format_, use, _before(template.tags, template.shown, opened)), "tools")
     if form.kind != FREE_TEXT.kind:
         if template.tags is None:
-            return lambda: lark_of(form), form.param
-        return lambda: _formed(lark_of(form), _before(template.tags, template.shown, opened)), form.param
-    if any(tool.strict for tool in use.offered) and not format_.bare:
-        return lambda: _strict(format_, use, _before(template.tags, template.shown, True) if opened else ""), "tools"
+            return ReplyGrammar(lambda: lark_of(form), form.param)
+        return ReplyGrammar(lambda: _formed(lark_of(form), _before(template.tags, template.shown, opened)), form.param)
+    if use.held and not format_.bare:
+        return ReplyGrammar(
+            lambda: _strict(format_, use, _before(template.tags, template.shown, True) if opened else ""),
+            "tools",
+            needed=any(tool.strict for tool in use.offered),
+        )
     return None
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
+
+from paceline.engine.request import TokenLogprob
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Text for the reader of the reply."""
+    """Text for the reader of the reply. logprobs: of the tokens that became it, where they were asked for."""
 
     text: str
+    logprobs: tuple[TokenLogprob, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +49,8 @@ def joined(parts: Iterable[Part]) -> list[Part]:
     out: list[Part] = []
     for part in parts:
         match out[-1:], part:
-            case [Words(before)], Words(text):
-                out[-1] = Words(before + text)
+            case [Words(before, known)], Words(text, more):
+                out[-1] = Words(before + text, known + more)
             case [Thought(before)], Thought(text):
                 out[-1] = Thought(before + text)
             case [CallArguments(call, before)], CallArguments(index, text) if call == index:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from paceline.engine.errors import RequestError
-
 from .conversation import Conversation
-from .fields import JsonObject, parse_object
-from .items import FunctionCall, Item, Message, NewId, Status
+from .fields import JsonObject
+from .ids import NewId
+from .items import FunctionCall, Item, Message, Status
 from .reply_parts import CallArguments, CallBegin, Part, Thought, Words
+from .turns import callable_with
 
 TEXT = "response.output_text"
 ARGUMENTS = "response.function_call_arguments"
@@ -67,10 +66,7 @@ class _CallWriter:
 
     def done(self, status: Status) -> list[JsonObject]:
         call = self.item
-        call.status = "incomplete"
-        with suppress(RequestError):  # the model broke off in the middle: there is nothing to call
-            parse_object(call.arguments, "arguments")
-            call.status = status
+        call.status = status if callable_with(call.arguments) else "incomplete"
         event = {"type": f"{ARGUMENTS}.done", "call_id": call.call_id, "name": call.name, "arguments": call.arguments}
         return [event]
 

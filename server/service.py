@@ -27,8 +27,9 @@ from .metrics import Metrics
 from .parameters import Limits, Parameters
 from .prepared import Prepared
 from .reply_format import FREE_TEXT, lark_of
-from .reply_grammar import lark_of_reply
+from .reply_grammar import ReplyGrammar, lark_of_reply
 from .reply_reader import readers
+from .shared_heads import SharedHeads
 from .stage_bars import progress_bars
 from .stream import Streams
 from .template_guard import strings
@@ -72,6 +73,7 @@ class Service:
         self.metrics = Metrics(self.loop.stats)
         self.grammars = Grammars(tokenizer, engine.vocab_size)
         self.fingerprint = f"paceline-{model_id}"
+        self._heads = SharedHeads(tokenizer)
         self._started = False
         self._long_prompts = ThreadPoolExecutor(1, "paceline-long-prompt")
         self._ahead = ThreadPoolExecutor(1, "paceline-ahead")
@@ -149,10 +151,9 @@ class Service:
         if len(ids) >= self.context_length:
             raise self._too_long(f"{len(ids)} tokens", _said(tools))
         template = self.template
-        wanted = lark_of_reply(template, parameters, opened=opened)
         return Prepared(
             tuple(ids),
-            grammar=None if wanted is None else await self.grammar(*wanted),
+            grammar=await self._reply_grammar(lark_of_reply(template, parameters, opened=opened)),
             reader=readers(template.tags, template.tool_format, parameters.tools, prompt=ids, opened=opened),
             shown=template.shown.characters,
         )
@@ -165,21 +166,34 @@ class Service:
         tools = [tool.body() for tool in parameters.tools.offered]
 
         def encode() -> list[tuple[int, ...]]:
-            prompts = []
+            rendered = []
             for messages in conversations:
                 with contextlib.suppress(RequestError):
-                    prompts.append(tuple(self._encode((messages, tools, parameters.thinking))[0]))
-            return prompts
+                    rendered.append(self._rendered(messages, tools, parameters.thinking))
+            return self._heads.encode(rendered)
 
         prompts = await asyncio.get_running_loop().run_in_executor(self._ahead, encode)
         return [prompt for prompt in prompts if len(prompt) < self.context_length]
 
     async def grammar(self, lark: Callable[[], str], param: str) -> Grammar:
-        """`Grammars.compile` of what `lark` returns, both off the event loop. Raises RequestError, naming `param`."""
+        """`Grammars.compile` of what `lark` returns, both off the event loop; one that is known waits for no other.
+        Raises RequestError, naming `param`."""
         text = await asyncio.to_thread(lark)
-        if (found := self.grammars.find(text)) is not None:
-            return found
-        return await asyncio.get_running_loop().run_in_executor(self._new_grammars, self.grammars.compile, text, param)
+        if (known := self.grammars.known(text)) is not None:
+            return known
+        return await asyncio.get_running_loop().run_in_executor(
+            self._new_grammars, lambda: self.grammars.compile(text, param)
+        )
+
+    async def _reply_grammar(self, wanted: ReplyGrammar | None) -> Grammar | None:
+        if wanted is None:
+            return None
+        try:
+            return await self.grammar(wanted.lark, wanted.param)
+        except RequestError:
+            if wanted.needed:
+                raise
+            return None
 
     async def prepare_text(self, prompt: str | Sequence[int], parameters: Parameters) -> Prepared:
         """What a reply to a text or to token ids needs, which stand as they are: no template, and a text's names of
@@ -251,11 +265,18 @@ class Service:
         self, asked: tuple[Sequence[Mapping[str, Any]], Sequence[JsonObject], Thinking]
     ) -> tuple[list[int], bool]:
         """The prompt's tokens, and whether it opens a thought."""
-        text, guard = self.template.prepare(*asked)
+        text, guard = self._rendered(*asked)
+        return self.tokenizer.encode_rendered(text, guard=guard), self.template.opens_thought(text)
+
+    def _rendered(
+        self, messages: Sequence[Mapping[str, Any]], tools: Sequence[JsonObject], thinking: Thinking
+    ) -> tuple[str, str | None]:
+        """As `ChatTemplate.prepare`; refuses what is longer than the context in any case."""
+        text, guard = self.template.prepare(messages, tools, thinking)
         size = len(text) if guard is None else len(text) - text.count(guard)
         if size > self.max_chars:  # tokenising would take seconds, only to say the same
-            raise self._too_long(f"{size} characters, more than that many tokens can hold", _said(asked[1]))
-        return self.tokenizer.encode_rendered(text, guard=guard), self.template.opens_thought(text)
+            raise self._too_long(f"{size} characters, more than that many tokens can hold", _said(tools))
+        return text, guard
 
     def _encode_text(self, text: str) -> list[int]:
         if len(text) > self.max_chars:

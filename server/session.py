@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 from itertools import count
 
@@ -11,8 +10,8 @@ from paceline.engine.errors import RequestError
 from .api_errors import ApiError, as_api_error
 from .committer import Piece
 from .conversation import Conversation
-from .fields import Fields, parse_object
-from .items import NewId
+from .fields import Fields, JsonObject, parse_object
+from .ids import NewId, random_id
 from .parameters import Limits
 from .response import Reply
 from .session_items import Handlers, item_handlers
@@ -20,10 +19,6 @@ from .session_outputs import Output, Send, Warm, send
 from .session_request import read_settings, unknown_event
 from .session_responses import SessionResponses
 from .session_state import SessionState
-
-
-def random_id(prefix: str) -> str:
-    return f"{prefix}_{uuid.uuid4().hex[:24]}"
 
 
 class Session:
@@ -80,8 +75,16 @@ class Session:
     def accepting(self, value: bool) -> None:
         self._responses.accepting = value
 
+    def preset(self, settings: JsonObject) -> None:
+        """Settings to start with, before the client is there. Raises RequestError or ApiError, naming the field."""
+        self._update(Fields({"session": settings}))
+
     def open(self) -> list[Output]:
-        return self._numbered(send({"type": "session.created", "session": self._state.body()}))
+        return self._numbered(send({"type": "session.created", "session": self.body()}))
+
+    def body(self) -> JsonObject:
+        """The session as clients see it."""
+        return self._state.body()
 
     def receive(self, text: str) -> list[Output]:
         """One message of the client. Mistakes become `error` events; the session goes on."""
@@ -113,6 +116,10 @@ class Session:
         """What one step gave a response; ignored when it has ended."""
         return self._numbered(self._responses.piece(response_id, piece))
 
+    def cancel(self, response_id: str) -> list[Output]:
+        """As if the client had said so; ignored when the response has ended."""
+        return self._numbered(self._responses.cancel(response_id))
+
     def fail(self, response_id: str, message: str) -> list[Output]:
         """Generation broke down outside the engine; ignored when the response has ended."""
         return self._numbered(self._responses.fail(response_id, message))
@@ -132,7 +139,7 @@ class Session:
         session, state = fields.required("session", "the settings to change"), self._state
         session.choice("type", ("realtime",))
         if session.string("model") not in (None, state.model, "default"):
-            session.refuse("model", f"cannot change within a session; it is {state.model!r}.")
+            session.refuse("model", f"must be {state.model!r}, which is served here, or 'default'; or leave it out.")
         instructions = session.string("instructions")
         state.parameters = read_settings(session, state.limits, state.parameters)
         if instructions is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from paceline.engine.errors import RequestError
 
 from .api_errors import ApiError
@@ -74,6 +76,13 @@ class SessionResponses:
         response = self._running.get(response_id)
         return [] if response is None else self._break_off(response, "failed", failure(message))
 
+    def cancel(self, response_id: str) -> list[Output]:
+        """Its client wants no more of it, or has gone; ignored when the response has ended."""
+        response = self._running.get(response_id)
+        if response is None:
+            return []
+        return [Abort(response_id), *self._break_off(response, "cancelled", {"reason": "client_cancelled"})]
+
     # Client events
 
     def _create(self, fields: Fields) -> list[Output]:
@@ -127,7 +136,7 @@ class SessionResponses:
                 param=None if wanted is None else "response_id",
                 code="response_cancel_not_active",
             )
-        return [Abort(response.id), *self._break_off(response, "cancelled", {"reason": "client_cancelled"})]
+        return self.cancel(response.id)
 
     # Parts of them
 
@@ -155,7 +164,8 @@ class SessionResponses:
     def _break_off(self, response: Response, status: str, details: dict[str, object]) -> list[Output]:
         """The end of a response whose reply has not ended."""
         reply = response.reply  # None: its prompt is still being made, and it is announced only to end
-        rest = response.opened() if reply is None else response.delta(reply.committer.close())
+        # With an end even where the committer has none left to give: figures without text leave with it.
+        rest = response.opened() if reply is None else response.delta(replace(reply.committer.close(), finish="abort"))
         return send(*rest) + self._end(response, status, details)
 
     def _end(self, response: Response, status: str, details: dict[str, object] | None = None) -> list[Output]:

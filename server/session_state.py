@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from .conversation import Conversation
 from .fields import Fields, JsonObject
-from .items import Item, NewId, chat_messages
+from .ids import NewId
+from .items import Item, chat_messages
 from .parameters import Limits, Parameters
 from .tool_use import ToolUse
 
@@ -56,15 +57,15 @@ class SessionState:
             "tracing": None,
             "seed": parameters.seed,
             "priority": parameters.priority,
+            "voice": asdict(parameters.voice),
             "speculation": {"mode": spec.mode, "max_nodes": min(spec.max_nodes, self.limits.max_nodes)},
         }
 
 
 def _tools_body(use: ToolUse) -> JsonObject:
     """Tools in the flat spelling of this interface."""
-    choice = {"type": "function", "name": use.only} if use.choice == "named" else use.choice
     return {
         "tools": [{"type": "function", **tool.body()["function"]} for tool in use.tools],
-        "tool_choice": choice,
+        "tool_choice": use.flat_choice(),
         "parallel_tool_calls": use.parallel,
     }

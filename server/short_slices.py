@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 import platform
 import struct
 import sys
@@ -27,7 +28,8 @@ def ask_for_short_slices() -> bool:
     if number is None:
         return False
     # struct sched_attr: size, policy, flags, nice, priority, runtime, deadline, period
-    attributes = struct.pack("=IIQiIQQQ", 48, 0, 0, 0, 0, _SLICE_NS, 0, 0)
+    nice = os.getpriority(os.PRIO_PROCESS, 0)  # the thread's; it stays as it is
+    attributes = struct.pack("=IIQiIQQQ", 48, 0, 0, nice, 0, _SLICE_NS, 0, 0)
     with contextlib.suppress(OSError, AttributeError):  # a C library without `syscall`
         return bool(ctypes.CDLL(None).syscall(number, 0, attributes, 0) == 0)
     return False

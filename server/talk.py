@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import orjson
-
 from paceline.engine.errors import PacelineError
 
 from .api_errors import ApiError
@@ -27,7 +25,6 @@ from .replay import RESUME, Replay, read_resume
 from .resumables import Resumables
 from .session import Session
 from .session_outputs import Abort, Begin, Output, Send, Warm
-from .session_presets import preset
 from .tasks import cancel_all
 from .voice_track import VoiceTrack
 from .warming import Warming
@@ -123,7 +120,7 @@ class Talk:
     def open(self, given: JsonObject | None = None) -> None:
         """given: settings the session starts with."""
         if given:
-            preset(self._session, given)
+            self._session.preset(given)
         self._perform(self._session.open())
 
     def refuse_new(self) -> None:
@@ -132,10 +129,14 @@ class Talk:
 
     def receive(self, text: str) -> None:
         """One message of the client, whatever it is."""
-        for response_id, reply in list(self._replies.items()):
-            for piece in reply.pacer.flush():  # a cancel finds all text that there is
-                self._perform(self._session.piece(response_id, piece))
+        self._flush()
         self._perform(self._session.receive(text))
+
+    def _flush(self) -> None:
+        """A cancel finds all text that there is."""
+        for response_id, reply in list(self._replies.items()):
+            for piece in reply.pacer.flush():
+                self._perform(self._session.piece(response_id, piece))
 
     # A socket comes and goes
 
@@ -155,7 +156,8 @@ class Talk:
         self._forget_old(time.perf_counter() - (0.0 if parting else self._context.settings.resume_s))
         for response_id, reply in list(self._replies.items()):
             if reply.replay is None:
-                self.receive(orjson.dumps({"type": "response.cancel", "response_id": response_id}).decode())
+                self._flush()
+                self._perform(self._session.cancel(response_id))
         return any(reply.replay is not None for reply in self._replies.values())
 
     async def close(self) -> None:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from paceline.engine.model.checkpoint import TextAssets
 
 
+_NEAR = 4096  # characters that are searched for a control token: some models have a thousand of them
+
+
 class Tokenizer:
     """A model's vocabulary. Special tokens are the control tokens of the model; other added tokens are plain text."""
 
@@ -77,6 +80,21 @@ class Tokenizer:
         """
         backend = self._backend if guard is None else self._guarded_by(guard)
         return _ids(backend, text)
+
+    def last_control(self, text: str, end: int) -> int:
+        """Where the last control token of text[:end] begins, for `encode_rendered`; 0 if none is near.
+
+        The library cuts a text at its control tokens before it does anything else, so that what stands before one and
+        what begins with it can be encoded apart.
+        """
+        start = max(0, end - _NEAR)
+        return max([0, *(text.rfind(name, start, end) for name in self._cutting)])
+
+    @cached_property
+    def _cutting(self) -> tuple[str, ...]:
+        """Control tokens that take nothing of the text before them."""
+        added = self._backend.get_added_tokens_decoder().values()
+        return tuple(token.content for token in added if token.special and not (token.lstrip or token.single_word))
 
     def encode_document(self, text: str) -> list[int]:
         """A whole text for the model to go on with: special tokens are control tokens, and it begins as the model's

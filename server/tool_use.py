@@ -25,7 +25,7 @@ class Tool:
     name: str
     description: str | None = None
     schema: JsonObject | None = None
-    strict: bool = False  # arguments must fit the schema, whatever the model would write
+    strict: bool | None = None  # arguments must fit the schema, whatever the model would write; None: nothing is said
 
     def body(self) -> JsonObject:
         """As chat templates and chat completions spell it."""
@@ -45,6 +45,7 @@ class ToolUse:
     choice: Choice = "auto"
     only: str = ""  # the tool's name, with "named"
     parallel: bool = True  # more than one call in one reply
+    strict_unless_said: bool = False  # a tool of which nothing is said is held to as much as its schema allows
 
     @property
     def offered(self) -> tuple[Tool, ...]:
@@ -57,9 +58,18 @@ class ToolUse:
         return tuple(tool for tool in self.offered if self.choice != "named" or tool.name == self.only)
 
     @property
+    def held(self) -> bool:
+        """True when calls that the model begins have to fit their schemas."""
+        return any(tool.strict or (tool.strict is None and self.strict_unless_said) for tool in self.offered)
+
+    @property
     def forced(self) -> bool:
         """True when the reply has to be a call."""
         return self.choice in ("required", "named")
+
+    def flat_choice(self) -> str | JsonObject:
+        """`tool_choice` as the Realtime and Responses APIs spell it."""
+        return {"type": "function", "name": self.only} if self.choice == "named" else self.choice
 
 
 NO_TOOLS = ToolUse()
@@ -98,7 +108,7 @@ def _read_list(fields: Fields) -> tuple[Tool, ...]:
             name=_name(function),
             description=function.string("description"),
             schema=None if (schema := function.child("parameters")) is None else dict(schema.values),
-            strict=function.boolean("strict") or False,
+            strict=function.boolean("strict"),
         )
         if tool.name in known:
             function.refuse("name", f"{tool.name!r} is the name of another tool too; give each its own.")

@@ -7,7 +7,7 @@ import itertools
 import logging
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from paceline.engine.errors import PacelineError
@@ -18,6 +18,7 @@ from .caller import Caller
 from .fields import JsonObject
 from .service import Service
 from .session_outputs import Warm
+from .shared_heads import common_length
 from .tasks import cancel_all
 
 _REST = 4.0  # times what finding took, until it is done again: many appends a second take a fifth of a core
@@ -116,7 +117,7 @@ class Warming:
                     _log.exception("A prompt could not be made ahead")
                     continue
                 if prompts and self._wanted is not None:  # no reply has begun meanwhile
-                    self._prepare(_Found(warm, len(prompts[0]), _common(prompts)))
+                    self._prepare(_Found(warm, len(prompts[0]), prompts[0][: common_length(prompts)]))
             await asyncio.sleep(_REST * (time.perf_counter() - started))
 
     def _prepare(self, found: _Found) -> None:
@@ -152,7 +153,7 @@ class Warming:
                 pin=self._owner,
             )
             # What is new since the last time, about as much as is computed: known for sure only at the end.
-            expected = len(found.full) - len(_common((self._done, found.full)))
+            expected = len(found.full) - common_length((self._done, found.full))
             try:
                 self._caller.begin()  # of a key that has used up what it may, nothing is computed ahead
                 self._caller.end()  # and no reply of it has to wait for what is
@@ -166,10 +167,3 @@ class Warming:
             self._caller.spend(len(found.full) - deltas[-1].cached_tokens - expected)
             self._done = found.full
         self._report(found.warm, found.tokens, len(found.stable))
-
-
-def _common(prompts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """What all of them begin with."""
-    first, last = min(prompts), max(prompts)  # the two that part first
-    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
-    return tuple(token for token, _ in same)

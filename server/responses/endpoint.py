@@ -16,10 +16,11 @@ from ..context import Context
 from ..delivery import raise_failure, written
 from ..fields import Fields, JsonObject, parse_object
 from ..generation import Generation, Step
+from ..ids import random_id
 from ..parameters import Parameters
 from ..request_body import CLIENT_LEFT, read_body
 from ..sse import EventStream, event, while_connected
-from .events import ResponseEvents, new_id
+from .events import ResponseEvents
 from .items import Item
 from .replies import start
 from .request import ResponseRequest, read_request
@@ -88,7 +89,7 @@ class Responses:
         return stored
 
     async def _start(self, asked: ResponseRequest, items: tuple[Item, ...], caller: Caller, started: float) -> _Running:
-        response_id = new_id("resp")
+        response_id = random_id("resp")
         generation, kept = await start(self._service, asked, items, id=response_id, caller=caller, started=started)
         events = ResponseEvents(
             asked, generation, id=response_id, model=self._service.model_id, names=self._service.tokenizer

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
-import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Literal, Protocol
+from typing import Literal
 
-from ..committer import Committer, Piece, Usage
+from paceline.engine.request import TokenLogprob
+
+from ..committer import Piece, Usage
 from ..fields import JsonObject
+from ..ids import NewId, random_id
 from ..reply_parts import CallArguments, CallBegin, Part, Thought
 from ..reply_parts import Words as WordsPart
+from ..response import Reply
 from ..step_counts import StepCounts
 from ..token_logprobs import TokenNames, logprob_body
 from .items import Item
@@ -31,20 +34,6 @@ _LAST_EVENT: Mapping[Status, str] = MappingProxyType(
 )
 
 
-class Reply(Protocol):
-    """What a response reads of its running generation."""
-
-    @property
-    def seed(self) -> int: ...
-    @property
-    def committer(self) -> Committer: ...
-    def metrics(self) -> JsonObject: ...
-
-
-def new_id(prefix: str) -> str:
-    return f"{prefix}_{uuid.uuid4().hex}"
-
-
 class ResponseEvents:
     """Every response ends with exactly one last event, whose `response` is what `body` returns from then on."""
 
@@ -56,7 +45,7 @@ class ResponseEvents:
         id: str,  # noqa: A002 - the response's id on the wire
         model: str,
         names: TokenNames,
-        new_id: Callable[[str], str] = new_id,
+        new_id: NewId = random_id,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """reply: None where nothing was generated. names: of tokens, for logprobs. clock: seconds since 1970."""
@@ -75,7 +64,6 @@ class ResponseEvents:
         self._output: list[OutputItem] = []
         self._open: OutputItem | None = None  # the item that is being written, the last of the output
         self._calls: dict[int, Calls] = {}  # by their index in the reply
-        self._logprobs: list[JsonObject] = []  # of tokens whose text has not left
         self._counts = StepCounts()
         self._number = -1
 
@@ -86,7 +74,7 @@ class ResponseEvents:
     @property
     def calls(self) -> tuple[Calls, ...]:
         """The tools called so far, the one whose arguments are being written included."""
-        return tuple(self._calls.values())
+        return tuple(call for call in self._calls.values() if not call.broken)
 
     @property
     def items(self) -> tuple[Item, ...]:
@@ -164,7 +152,6 @@ class ResponseEvents:
     def _write(self, piece: Piece) -> list[JsonObject]:
         """The events of a piece's parts; the step's figures ride on the first of them that brings text."""
         self._counts.add(piece)
-        self._logprobs += [logprob_body(self._names, entry) for entry in piece.logprobs or ()]
         out: list[JsonObject] = []
         for part in piece.parts:
             out += self._part(part)
@@ -179,12 +166,15 @@ class ResponseEvents:
             case CallArguments(index=index, text=text):
                 return self.send(self._calls[index].added(text, [], self._figures()))
             case Thought(text=text):
-                out = self._switch_to(Thoughts)
-            case WordsPart(text=text):
-                out = self._switch_to(Words)
+                return self._switch_to(Thoughts) + self._told(text, ())
+            case WordsPart(text=text, logprobs=logprobs):
+                return self._switch_to(Words) + self._told(text, logprobs)
+
+    def _told(self, text: str, logprobs: Sequence[TokenLogprob]) -> list[JsonObject]:
+        """More text of the open item."""
         assert self._open is not None
-        logprobs, self._logprobs = self._logprobs, []
-        return out + self.send(self._open.added(text, logprobs, self._figures()))
+        bodies = [logprob_body(self._names, entry) for entry in logprobs]
+        return self.send(self._open.added(text, bodies, self._figures()))
 
     def _figures(self) -> JsonObject:
         wanted = self._request.parameters.telemetry and self._counts.pending
@@ -210,6 +200,9 @@ class ResponseEvents:
         out: list[JsonObject] = []
         if status == "completed" and not self._output and self._request.generate:
             out += self._switch_to(Words)  # a reply without a word is a message all the same
+        untold = () if self._reply is None else self._reply.committer.untold
+        if untold and isinstance(self._open, Words):  # of tokens without text, as the one that ends the reply
+            out += self._told("", untold)
         out += self._close("completed" if status == "completed" else "incomplete")
         self.status = status
         self._incomplete = None if reason is None else {"reason": reason}

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-
-from paceline.engine.errors import RequestError
 
 from ..api_errors import not_supported
 from ..chat_request import read_content
-from ..fields import Fields, JsonObject, describe, parse_object
+from ..fields import Fields, JsonObject, describe
+from ..turns import add_call, add_result, add_words
 
 ROLES = ("user", "assistant", "system", "developer")
 _TEXT_PARTS = ("input_text", "output_text", "text")
@@ -123,23 +121,11 @@ def messages_of(instructions: str, items: Sequence[Item]) -> list[JsonObject]:
     """The conversation as chat completions have it. What an assistant says and calls in one turn is one message."""
     messages: list[JsonObject] = [{"role": "system", "content": instructions}] if instructions else []
     for item in items:
-        last: JsonObject = messages[-1] if messages else {"role": ""}
         match item:
-            case Message(role=role, text=text) if role == last["role"] == "assistant" and "tool_calls" in last:
-                last["content"] += text
             case Message(role=role, text=text):
-                messages.append({"role": role, "content": text})
-            case Call() if last["role"] == "assistant":
-                last.setdefault("tool_calls", []).append(_tool_call(item))
-            case Call():
-                messages.append({"role": "assistant", "content": "", "tool_calls": [_tool_call(item)]})
+                add_words(messages, role, text)
+            case Call(call_id=call_id, name=name, arguments=arguments):
+                add_call(messages, call_id, name, arguments)
             case CallOutput(call_id=call_id, output=output):
-                messages.append({"role": "tool", "tool_call_id": call_id, "content": output})
+                add_result(messages, call_id, output)
     return messages
-
-
-def _tool_call(call: Call) -> JsonObject:
-    arguments: JsonObject | str = call.arguments
-    with suppress(RequestError):  # a call that was cut off is history all the same
-        arguments = parse_object(call.arguments, "arguments")
-    return {"id": call.call_id, "type": "function", "function": {"name": call.name, "arguments": arguments}}

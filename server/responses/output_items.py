@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, Protocol
 
 from ..fields import JsonObject
+from ..turns import callable_with
 from .items import Call, Item, Message
 
 ItemStatus = Literal["in_progress", "completed", "incomplete"]
@@ -139,8 +140,13 @@ class Calls(_Written):
         self._texts.append(text)
         return {"type": "response.function_call_arguments.delta", **self._place, "delta": text, **extra}
 
+    @property
+    def broken(self) -> bool:
+        """It ended before it was whole: nobody can answer it."""
+        return self._status == "incomplete"
+
     def closed(self, status: ItemStatus) -> list[JsonObject]:
-        self._status = status
+        self._status = status if callable_with(self._text) else "incomplete"
         done = {"type": "response.function_call_arguments.done", **self._place}
         return [{**done, "name": self._name, "arguments": self._text}, self._item_event("done")]
 

@@ -78,7 +78,7 @@ def read_request(
             "store": store is not False,
             "temperature": sampling.temperature,
             "text": _text_body(text),
-            "tool_choice": _choice_body(parameters.tools),
+            "tool_choice": parameters.tools.flat_choice(),
             "tools": _tool_bodies(parameters.tools),
             "top_logprobs": sampling.logprobs or 0,
             "top_p": sampling.top_p,
@@ -99,11 +99,13 @@ def _refuse_unsupported(fields: Fields) -> None:
 
 
 def _read_parameters(fields: Fields, limits: Limits, base: Parameters) -> Parameters:
-    """Tokens are counted as `max_output_tokens`; logprobs are asked for by `include`, or by how many there shall be."""
+    """Tokens are counted as `max_output_tokens`; logprobs are asked for by `include`, or by how many there shall be.
+    Tools are strict here unless they say that they are not, as in OpenAI's interface."""
     top = fields.integer("top_logprobs")
     wanted = bool(top) or LOGPROBS in (fields.array("include") or [])
     shared = Fields({**fields.values, "logprobs": wanted, "top_logprobs": top or 0}, fields.path)
-    parameters = read_parameters(shared, limits, base)
+    tools = replace(base.tools, strict_unless_said=True)
+    parameters = read_parameters(shared, limits, replace(base, tools=tools))
     text = fields.child("text")
     form = None if text is None else text.child("format")
     return replace(
@@ -111,10 +113,6 @@ def _read_parameters(fields: Fields, limits: Limits, base: Parameters) -> Parame
         max_tokens=fields.integer("max_output_tokens", low=1),
         format=parameters.format if form is None else read_format(form),
     )
-
-
-def _choice_body(tools: ToolUse) -> str | JsonObject:
-    return {"type": "function", "name": tools.only} if tools.choice == "named" else tools.choice
 
 
 def _tool_bodies(tools: ToolUse) -> list[JsonObject]:

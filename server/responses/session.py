@@ -15,10 +15,12 @@ from paceline.engine.errors import RequestError
 from ..api_errors import ApiError, as_api_error
 from ..committer import Piece
 from ..fields import Fields, JsonObject, parse_object
+from ..ids import NewId, random_id
+from ..response import Reply
 from ..session_outputs import Abort, Send
 from ..session_request import unknown_event
 from ..token_logprobs import TokenNames
-from .events import Reply, ResponseEvents, new_id
+from .events import ResponseEvents
 from .items import Item
 from .lanes import Lanes, Run
 from .request import ResponseRequest
@@ -54,7 +56,7 @@ class ResponsesSession:
         find: Callable[[str], Stored | None],
         keep: Callable[[Stored], None],
         max_items: int,
-        new_id: Callable[[str], str] = new_id,
+        new_id: NewId = random_id,
     ) -> None:
         """read: what a `response.create` asks for. find, keep: responses that outlive the socket."""
         self.accepting = True  # False while the server shuts down

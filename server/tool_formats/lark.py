@@ -33,4 +33,4 @@ def up_to(rule: str, spelling: str, shown: Shown) -> str:
 def arguments(tool: Tool) -> str:
     """The right side of a rule for the arguments of `tool`, as JSON. What of a schema cannot be enforced is left to the
     model, but for strict tools."""
-    return json_lark({**(tool.schema or {}), "type": "object"}, strict=tool.strict)
+    return json_lark({**(tool.schema or {}), "type": "object"}, strict=tool.strict or False)

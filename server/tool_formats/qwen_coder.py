@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import orjson
+
+from paceline.engine.errors import RequestError
+
 from ..fields import JsonObject
 from ..reply_format import json_lark
 from ..stop_strings import StopStrings
@@ -14,6 +18,7 @@ from . import lark
 from .telling import Chars, NotACallError, Telling, literal, space
 from .tool_format import ToolFormat
 
+_BOUNDS = ("enum", "const", "pattern", "format", "minLength", "maxLength")  # of texts, in a schema
 _VALUE_END = StopStrings(("</parameter>",))
 
 
@@ -59,12 +64,16 @@ class QwenCoder(ToolFormat):
         rules, places = [], []
         for place, (key, wanted) in enumerate(_properties(tool).items()):
             head = lark.text(f"<parameter={key}>\n")
-            if wanted.get("type") == "string":
+            texts = _texts(wanted)
+            if wanted.get("type") == "string" and not texts:
+                _refuse_bounds(tool, key, wanted)
                 rules.append(lark.up_to(f"{rule}_{place}_value", "\n</parameter>", self.shown))
                 rules.append(f'{rule}_{place}: {head} {rule}_{place}_value "\\n"')
             else:
                 shared: JsonObject = {name: schema[name] for name in ("$defs", "definitions") if name in schema}
-                value = json_lark({**shared, **wanted}, strict=tool.strict)
+                value = " | ".join(map(lark.text, texts)) or json_lark(
+                    {**shared, **wanted}, strict=tool.strict or False
+                )
                 rules.append(f"{rule}_{place}_value: {value}")
                 rules.append(f'{rule}_{place}: {head} {rule}_{place}_value "\\n</parameter>\\n"')
             places.append(f"{rule}_{place}" + ("" if isinstance(required, list) and key in required else "?"))
@@ -112,13 +121,29 @@ def _properties(tool: Tool) -> dict[str, JsonObject]:
     return {key: value for key, value in properties.items() if isinstance(value, dict)}
 
 
+def _texts(wanted: JsonObject) -> list[str]:
+    """The only values of an argument that is text, [] where it may be any."""
+    values = wanted.get("enum", [wanted["const"]] if "const" in wanted else None)
+    if wanted.get("type") != "string" or not isinstance(values, list):
+        return []
+    return [value for value in values if isinstance(value, str)]
+
+
+def _refuse_bounds(tool: Tool, key: str, wanted: JsonObject) -> None:
+    """Raises RequestError for a strict tool whose schema says more of a text than that it is one."""
+    said = next((name for name in _BOUNDS if name in wanted), None)
+    if tool.strict and said is not None:
+        raise RequestError(
+            f"tools cannot be followed: {said} of {key[:64]!r} in {tool.name!r} cannot be enforced, since this model "
+            "writes texts as they are; leave it out, or send the tool without strict.",
+            param="tools",
+            code="invalid_grammar",
+        )
+
+
 def _is_json(text: str) -> bool:
     try:
-        json.loads(text, parse_constant=_no_constant)
+        orjson.loads(text)  # which ends at a depth of its own: json's depends on who calls it, and is no ValueError
     except ValueError:
         return False
     return True
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")

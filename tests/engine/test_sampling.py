@@ -14,6 +14,7 @@ from fakes import make_request
 from grammars import TOO_WIDE, small_tokenizer
 from numpy.typing import NDArray
 
+from paceline.engine.errors import GrammarError
 from paceline.engine.request import SamplingParams
 from paceline.engine.sampling import Chooser, mask_logits, process_logits, token_logprob
 from paceline.engine.sequence import Sequence
@@ -260,3 +261,11 @@ def test_where_a_grammar_breaks_no_token_is_chosen_and_the_reason_is_kept() -> N
     assert choose.error is not None
     assert "too complex" in choose.error
     assert len(choose.logprobs) == 1
+
+
+@pytest.mark.parametrize("ruled_out", [-np.inf, np.nan])
+def test_a_mask_that_leaves_nothing_possible_is_the_grammars_error(ruled_out: float) -> None:
+    logits = np.array([1.0, ruled_out, ruled_out, 2.0], np.float32)
+    with pytest.raises(GrammarError, match="loosen the form"):
+        mask_logits(logits, np.array([0b0110], np.uint32))
+    assert mask_logits(logits, np.array([0b1000], np.uint32)).tolist() == [-np.inf, -np.inf, -np.inf, 2.0]

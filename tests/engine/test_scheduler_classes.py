@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
+from fakes import make_request
 from scheduling import add, ids, make_scheduler, shares, step
 
 from paceline.engine.build import row_limit
-from paceline.engine.request import Priority
+from paceline.engine.request import Priority, Request
 from paceline.engine.scheduler import Plan, Scheduler
 from paceline.spec.cost import StepCost, Work
 
@@ -168,3 +169,35 @@ def test_memory_is_made_free_for_a_higher_class() -> None:
     add(scheduler, "alike", 90)
     step(scheduler)
     assert ids(scheduler.waiting) == ["alike", "b"]  # its own class makes no way
+
+
+def test_nobody_makes_way_for_one_that_would_not_fit_all_the_same() -> None:
+    scheduler = make_scheduler(blocks=10)
+    add(scheduler, "n", 60)
+    for name in ("b", "c"):
+        add(scheduler, name, 20, priority="background")
+    for _ in range(4):
+        step(scheduler)
+    add(scheduler, "large", 110)
+    for _ in range(4):
+        assert names(step(scheduler)) == {"n", "b", "c"}
+    assert scheduler.preemptions == 0
+    assert ids(scheduler.waiting) == ["large"]
+    scheduler.retire(next(seq for seq in scheduler if seq.id == "n"))
+    assert "large" in names(step(scheduler)), "beside nobody of its class it fits"
+
+
+def test_nobody_makes_way_for_a_prompt_that_is_in_the_cache() -> None:
+    scheduler = make_scheduler(max_batch=2)
+    add(scheduler, "first", 64, priority="interactive", max_tokens=1)
+    step(scheduler)
+    for name in ("b", "c"):
+        add(scheduler, name, 20, priority="background")
+    step(scheduler)
+    known = make_request("first", [sum(b"first") * 5000 + i for i in range(64)])
+    warm = Request(id="warm", prompt=known.prompt, sampling=known.sampling, priority="interactive", prefill_only=True)
+    scheduler.submit(warm)
+    plan = scheduler.schedule()
+    assert [seq.id for seq in plan.warm] == ["warm"]
+    assert names(plan) == {"b", "c"}
+    assert scheduler.preemptions == 0

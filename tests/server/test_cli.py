@@ -68,6 +68,7 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
         ("serve --max-nodes 65", "--max-nodes"),
         ("serve --threads 0", "--threads"),
         ("serve --context-length 1", "--context-length"),
+        ("serve --api-key=", "a key is empty"),
         ("serve one two", "two"),
         ("surf", "No such command 'surf'"),
         ("bench", "url"),
@@ -94,6 +95,9 @@ def test_a_bad_variable_is_named(capsys: pytest.CaptureFixture[str], monkeypatch
     code, _, err = run(capsys, "serve")
     assert code == 2
     assert "PACELINE_MAX_BATCH" in err
+    monkeypatch.delenv("PACELINE_MAX_BATCH")
+    monkeypatch.setenv("PACELINE_API_KEY", "")
+    assert "a key is empty" not in run(capsys, "serve", "no-such-model", "--port", "0")[2]  # one that is not set
 
 
 @pytest.mark.parametrize(

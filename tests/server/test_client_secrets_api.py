@@ -96,6 +96,11 @@ def test_mistakes_are_named(client: TestClient, body: Any, param: str | None, co
     assert error["message"].endswith(".")
 
 
+def test_a_model_of_somebody_else_is_told_from_the_one_that_is_served(client: TestClient) -> None:
+    error = client.post(SECRETS, headers=KEY, json={"session": {"model": "other"}}).json()["error"]
+    assert error["message"].startswith("session.model must be 'tiny', which is served here")
+
+
 def test_settings_that_are_too_long(client: TestClient) -> None:
     answer = client.post(SECRETS, headers=KEY, json={"session": {"instructions": "x" * 40_000}})
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "body_too_large")

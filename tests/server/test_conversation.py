@@ -4,7 +4,7 @@ import pytest
 
 from paceline.engine.errors import RequestError
 from paceline.server.conversation import Conversation
-from paceline.server.items import FunctionCall, FunctionCallOutput, Item, Message
+from paceline.server.items import FunctionCall, FunctionCallOutput, Item, Message, chat_messages
 
 
 def user(item_id: str, text: str = "") -> Message:
@@ -91,7 +91,7 @@ def test_a_message_is_cut_to_its_beginning() -> None:
     assert (reply.text, reply.status) == ("né😀b", "completed")
     conversation.cut(reply, 3)
     assert (reply.text, reply.status) == ("né😀", "incomplete")
-    assert conversation.messages() == [{"role": "assistant", "content": "né😀"}]
+    assert chat_messages(conversation) == [{"role": "assistant", "content": "né😀"}]
 
 
 def test_every_change_has_a_version() -> None:

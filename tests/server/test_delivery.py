@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,9 +13,11 @@ from chat_completions import CHAT, HI, chunks, post
 from service import HOST, client_of, running_service
 from starlette.testclient import TestClient
 from starlette.types import Message, Receive, Scope, Send
+from token_replies import BrokenReader
 
 from paceline.server.app import create_app
 from paceline.server.context import Settings
+from paceline.server.prepared import Prepared
 from paceline.server.service import Service
 
 
@@ -92,3 +95,26 @@ def test_an_engine_that_fails(tmp_path: Any, stream: bool, caplog: pytest.LogCap
         assert "out of luck" not in answer.text
         assert "out of luck" in caplog.text
         assert post(client).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "last"),
+    [
+        ("/v1/chat/completions", {"messages": HI}, "data: [DONE]"),
+        ("/v1/responses", {"input": "hi"}, "event: response.failed"),
+    ],
+)
+def test_a_stream_whose_reader_breaks_has_its_last_event(
+    service: Service, monkeypatch: pytest.MonkeyPatch, path: str, body: dict[str, Any], last: str
+) -> None:
+    prepare = service.prepare
+
+    async def prepared(*args: Any) -> Prepared:
+        return replace(await prepare(*args), reader=lambda _: BrokenReader(""))
+
+    monkeypatch.setattr(service, "prepare", prepared)
+    with client_of(service) as client:
+        answer = client.post(path, json={**body, "model": "tiny", "stream": True})
+    assert answer.status_code == 200
+    assert answer.text.count("server_error") == 1
+    assert answer.text.rstrip().split("\n\n")[-1].startswith(last)

@@ -3,10 +3,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import orjson
 import pytest
 
 from paceline.engine.errors import RequestError
-from paceline.server.fields import Fields, describe, parse_object
+from paceline.server.fields import MAX_DEPTH, Fields, describe, parse_object
 
 
 @pytest.mark.parametrize(
@@ -16,6 +17,18 @@ def test_broken_json_is_one_sentence(data: bytes) -> None:
     with pytest.raises(RequestError, match=r"^The body is not valid JSON .* send one JSON object") as caught:
         parse_object(data, "The body")
     assert caught.value.code == "invalid_json"
+
+
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
+def test_what_can_be_read_can_be_written_in_an_answer(opening: str, closing: str) -> None:
+    def nested(levels: int) -> str:
+        return '{"a":' + opening * (levels - 1) + "1" + closing * (levels - 1) + "}"
+
+    orjson.dumps([[[[parse_object(nested(MAX_DEPTH), "The body")]]]])
+    for levels in (MAX_DEPTH + 1, 300):
+        with pytest.raises(RequestError, match="The body has objects or lists more than 100 deep") as caught:
+            parse_object(nested(levels), "The body", param="a field")
+        assert (caught.value.param, caught.value.code) == ("a field", "invalid_json")
 
 
 @pytest.mark.parametrize("data", ["[]", "1", "null", '"text"'])

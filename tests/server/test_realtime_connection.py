@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 from collections.abc import Iterator
@@ -161,10 +162,10 @@ def _voice_turns(live: LiveServer, loop: Any, spoken: list[str]) -> None:
 
 def _broken_after(count: int, socket: ClientConnection) -> Any:
     """recv of a connection that breaks then."""
-    receive, left = socket.recv, iter(range(count))
+    receive, received = socket.recv, itertools.count()
 
     def recv() -> Any:
-        if next(left, None) is None:
+        if next(received) == count:  # what had arrived by then is still read, and a socket is shut down only once
             socket.socket.shutdown(SHUT_RDWR)
         return receive()
 

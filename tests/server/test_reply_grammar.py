@@ -64,8 +64,7 @@ class Model:
         """Whether the whole reply, marks that are special tokens by their names, may come, and end there."""
         wanted = lark_of_reply(self.template, parameters, opened=opened)
         assert wanted is not None
-        lark, param = wanted
-        matcher = GRAMMARS[id(self.tokenizer)].compile(lark(), param).matcher()
+        matcher = GRAMMARS[id(self.tokenizer)].compile(wanted.lark(), wanted.param).matcher()
         ids = self.ids(reply)
         return matcher.fits([*ids, 2]) == len(ids) + 1
 
@@ -173,6 +172,21 @@ def test_strict_tools_hold_a_call_that_the_model_begins(name: str) -> None:
     assert lark_of_reply(model.template, asking(ToolUse(tools=(TIME,))), opened=False) is None
 
 
+@pytest.mark.parametrize("name", ["hermes", "mistral", "mistral newer", "coder"])
+def test_tools_of_which_nothing_is_said_may_be_strict(name: str) -> None:
+    model, weather, _, _, wrong = family(name)
+    unsaid = ToolUse(tools=(Tool(name="weather", schema=SCHEMA), TIME), strict_unless_said=True)
+    assert model.fits(asking(unsaid), f"Let me see.{weather}")
+    assert not model.fits(asking(unsaid), f"Hm. {wrong}")
+    wanted = lark_of_reply(model.template, asking(unsaid), opened=False)
+    strict = lark_of_reply(model.template, asking(STRICT), opened=False)
+    assert wanted is not None
+    assert strict is not None
+    assert (wanted.needed, strict.needed) == (False, True)
+    said = ToolUse(tools=(Tool(name="weather", schema=SCHEMA, strict=False),), strict_unless_said=True)
+    assert lark_of_reply(model.template, asking(said), opened=False) is None
+
+
 def test_a_thought_may_come_before_a_call_and_before_a_form() -> None:
     weather, time = FAMILIES["hermes"][2:4]
     form = asking(ToolUse(), format=ReplyFormat("json_object"))
@@ -213,3 +227,36 @@ def test_schemas_that_cannot_be_followed_name_the_tools(template: str, wanted: J
     with pytest.raises(RequestError) as caught:
         Model(template).fits(asking(use), "")
     assert (caught.value.param, caught.value.code) == ("tools", "invalid_grammar")
+
+
+def _coder(wanted: JsonObject, *, strict: bool) -> tuple[Model, Parameters, str]:
+    schema = {"type": "object", "properties": {"unit": wanted}, "required": ["unit"]}
+    use = ToolUse(tools=(Tool(name="f", schema=schema, strict=strict),), choice="required")
+    call = "<tool_call>\n<function=f>\n<parameter=unit>\n{}\n</parameter>\n</function>\n</tool_call>"
+    return Model("qwen3_coder"), asking(use), call
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("said", [{"enum": ["day", "two days", "true"]}, {"const": "two days"}])
+def test_of_texts_that_are_written_bare_only_those_of_the_schema_may_come(said: JsonObject, strict: bool) -> None:
+    model, parameters, call = _coder({"type": "string", **said}, strict=strict)
+    assert model.fits(parameters, call.format("two days"))
+    for other in ("two", "two days!", "", '"two days"'):
+        assert not model.fits(parameters, call.format(other))
+    assert model.read(parameters.tools, call.format("two days")) == [("f", '{"unit": "two days"}')]
+
+
+@pytest.mark.parametrize("said", [{"pattern": "a+"}, {"maxLength": 3}, {"format": "date"}, {"enum": [3]}])
+def test_what_cannot_be_asked_of_bare_texts_is_refused_for_strict_tools(said: JsonObject) -> None:
+    model, parameters, call = _coder({"type": "string", **said}, strict=True)
+    with pytest.raises(RequestError, match=f"^tools cannot be followed: {next(iter(said))} of 'unit' in 'f'") as caught:
+        model.fits(parameters, "")
+    assert (caught.value.param, caught.value.code) == ("tools", "invalid_grammar")
+    model, parameters, call = _coder({"type": "string", **said}, strict=False)
+    assert model.fits(parameters, call.format("anything"))
+
+
+def test_an_argument_may_be_nested_however_deeply() -> None:
+    deep = "[" * 5000
+    call = ("weather", f'{{"city": "Brno", "n": "{deep}"}}')
+    assert Model("qwen3_coder").read(FORCED, CODER.format(deep)) == [call]

@@ -55,6 +55,27 @@ def test_a_missing_model_is_one_sentence(tmp_path: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("strict", [True, None])
+async def test_a_schema_that_cannot_be_followed_is_left_to_the_model_where_nothing_is_said(
+    tmp_path: Path, strict: bool | None
+) -> None:
+    broken = Tool(name="f", schema={"type": "object", "properties": {"a": {"type": "sock"}}}, strict=strict)
+    whole = Tool(name="f", schema={"type": "object"}, strict=strict)
+    talk = [{"role": "user", "content": "hi"}]
+
+    def asking(tool: Tool) -> Parameters:
+        return Parameters(tools=ToolUse(tools=(tool,), strict_unless_said=True))
+
+    with running_service(tmp_path, context_length=2048) as service:
+        assert (await service.prepare(talk, asking(whole))).grammar is not None
+        if strict is None:
+            assert (await service.prepare(talk, asking(broken))).grammar is None
+            return
+        with pytest.raises(RequestError) as caught:
+            await service.prepare(talk, asking(broken))
+        assert caught.value.code == "invalid_grammar"
+
+
 async def test_prompts_end_with_the_opening_of_the_reply(service: Service) -> None:
     ids = await service.prompt([{"role": "user", "content": "hi"}])
     assert whole_text(service.tokenizer, ids) == "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"
@@ -168,11 +189,13 @@ async def test_a_grammar_that_takes_long_holds_up_nothing_else(service: Service)
     assert (await making).matcher().fits(service.tokenizer.encode("a")) == 1
 
 
-async def test_a_grammar_that_is_known_does_not_wait_for_one_that_takes_long(service: Service) -> None:
-    known = await service.grammar(lambda: 'start: "known"', "format")
-    slow = "start: " + "|".join(['"b"'] * 4_000)
-    making = asyncio.create_task(service.grammar(lambda: slow, "format"))
-    await asyncio.sleep(0.02)
-    assert await service.grammar(lambda: 'start: "known"', "format") is known
-    assert not making.done()
-    await making
+async def test_a_form_that_is_known_waits_for_no_new_one(service: Service) -> None:
+    first = await service.grammar(lambda: 'start: "known"', "x")
+    slow = threading.Event()
+    service._new_grammars.submit(slow.wait)
+    try:
+        assert await asyncio.wait_for(service.grammar(lambda: 'start: "known"', "x"), 5) is first
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(service.grammar(lambda: 'start: "new"', "x"), 0.05)
+    finally:
+        slow.set()

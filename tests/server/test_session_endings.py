@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from realtime_session import REPLY, Driver, error_of, types
+from token_replies import BrokenReader
 
 from paceline.engine.errors import RequestError
 from paceline.engine.request import Delta
@@ -109,3 +110,22 @@ def test_a_draining_session_takes_no_new_response_but_finishes_its_own() -> None
     driver.session.accepting = False
     assert types(driver.step(response_id, "x", "stop"))[-1] == "response.done"
     assert error_of(driver.say("response.create"))["code"] == "shutting_down"
+
+
+def test_a_reply_whose_reader_breaks_has_an_end_all_the_same() -> None:
+    driver = Driver(reader=lambda _: BrokenReader())
+    driver.user("hello")
+    response_id = driver.create()
+    driver.step(response_id, "ab")
+    half = driver.tokenizer.encode("😀")[:1]
+    committer = driver.replies[response_id].committer
+    driver.take(driver.session.piece(response_id, committer.push(Delta(request_id="", tokens=tuple(half)))))
+    with pytest.raises(ValueError, match="the reader broke"):
+        driver.step(response_id, "!")
+    driver.take(driver.session.fail(response_id, "It broke."))
+    done = driver.events[-1]
+    assert (done["type"], done["response"]["status"]) == ("response.done", "failed")
+    assert done["response"]["output"][0]["content"][0]["text"] == "ab"
+    told = [event["x_spec"]["emitted"] for event in driver.events if "x_spec" in event]
+    assert sum(told) == done["response"]["usage"]["output_tokens"] == len(driver.tokenizer.encode("ab")) + 1
+    assert driver.session.idle

@@ -55,7 +55,7 @@ def test_items_go_behind_the_one_that_is_named() -> None:
         ({"item": {**CALL, "id": "taken"}}, "item.id", "item_exists"),
         ({"item": CALL, "previous_item_id": "nowhere"}, "previous_item_id", "item_not_found"),
         ({"item": CALL, "previous_item_id": 5}, "previous_item_id", None),
-        ({"item": {**CALL, "arguments": "{"}}, None, "invalid_json"),
+        ({"item": {**CALL, "arguments": "{"}}, "item.arguments", "invalid_json"),
         ({"item": []}, "item", None),
         ({}, "item", None),
     ],

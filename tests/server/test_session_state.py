@@ -5,6 +5,7 @@ from paceline.server.items import Message
 from paceline.server.parameters import Limits, Parameters
 from paceline.server.session_state import SessionState
 from paceline.server.tool_use import Tool, ToolUse
+from paceline.server.voice import Voice
 
 
 def state() -> SessionState:
@@ -43,3 +44,9 @@ def test_tools_are_shown_in_the_flat_spelling() -> None:
     ]
     assert body["tool_choice"] == {"type": "function", "name": "f"}
     assert body["parallel_tool_calls"] is False
+
+
+def test_what_a_voice_loop_asked_for_is_shown() -> None:
+    s = state()
+    s.parameters = Parameters(voice=Voice(clauses=True))
+    assert s.body()["voice"] == {"clauses": True, "pace": False, "timestamps": False}

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import platform
 import sys
 import threading
@@ -34,6 +35,21 @@ def test_threads_take_shorter_turns() -> None:
         assert granted  # older systems take it too, and do without
     else:
         assert not granted
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is asked for")
+def test_a_thread_that_was_made_to_wait_for_others_still_does() -> None:
+    found: list[int] = []
+
+    def nice() -> None:
+        os.setpriority(os.PRIO_PROCESS, 0, 5)  # on Linux of this thread alone
+        ask_for_short_slices()
+        found.append(os.getpriority(os.PRIO_PROCESS, 0))
+
+    thread = threading.Thread(target=nice)
+    thread.start()
+    thread.join()
+    assert found == [5]
 
 
 @pytest.mark.parametrize("machine", ["riscv64", ""])

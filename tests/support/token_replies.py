@@ -9,6 +9,7 @@ from vocabularies import byte_level_tokenizer
 
 from paceline.engine.request import Delta, Finish, TokenLogprob
 from paceline.server.committer import Committer
+from paceline.server.reply_parts import Part, PlainReader
 from paceline.server.stop_strings import StopStrings
 from paceline.server.tokenizer import Tokenizer
 
@@ -34,3 +35,23 @@ def committer(
 
 def logprobs(tokens: Iterable[int]) -> tuple[TokenLogprob, ...]:
     return tuple(TokenLogprob(token, -float(index), ((token, -0.5),)) for index, token in enumerate(tokens))
+
+
+class BrokenReader(PlainReader):
+    """Raises at every character like `mark`, and at the end of a reply that had one."""
+
+    def __init__(self, mark: str = "!") -> None:
+        self._mark = mark
+        self._broken = False
+
+    def push(self, text: str) -> list[Part]:
+        self._broken = self._broken or self._mark in text
+        return self._checked(super().push(text))
+
+    def close(self) -> list[Part]:
+        return self._checked(super().close())
+
+    def _checked(self, parts: list[Part]) -> list[Part]:
+        if self._broken:
+            raise ValueError("the reader broke")
+        return parts

@@ -22,7 +22,7 @@ from paceline.server.responses.request import read_request
 from paceline.server.stop_strings import StopStrings
 
 TOKENIZER = byte_level_tokenizer()
-MIXED = "^let me see^I look: {1}{22}done ďábel"
+MIXED = '^let me see^I look: {"a":1}{"b":22}done ďábel'
 
 
 def events_of(**asked: Any) -> tuple[ResponseEvents, Committer]:
@@ -49,21 +49,23 @@ def run(steps: list[list[int]], finish: Finish, **asked: Any) -> list[dict[str, 
         logprobs = tuple(TokenLogprob(token, -1.0, ((token, -1.0), (5, float("-inf")))) for token in tokens)
         delta = Delta(request_id="", tokens=tuple(tokens), logprobs=logprobs if "top_logprobs" in asked else None)
         out += events.piece(committer.push(delta))
-    out += events.piece(committer.push(Delta(request_id="", tokens=(), finish=finish)))
+    if not events.ended:
+        out += events.piece(committer.push(Delta(request_id="", tokens=(), finish=finish)))
     assert events.body() == out[-1]["response"]
     check_stream(out)
     return out
 
 
-def test_a_reply_of_all_kinds_is_the_same_however_it_is_cut() -> None:
-    ids = TOKENIZER.encode(MIXED)
+@pytest.mark.parametrize("asked", [{}, {"top_logprobs": 1}])
+def test_a_reply_of_all_kinds_is_the_same_however_it_is_cut(asked: dict[str, Any]) -> None:
+    ids = [*TOKENIZER.encode(MIXED), 2]
     bodies = []
     random_cuts = random.Random(3)
     for _ in range(20):
         cuts = sorted(random_cuts.sample(range(1, len(ids)), random_cuts.randrange(0, 12)))
         steps = [ids[a:b] for a, b in zip([0, *cuts], [*cuts, len(ids)], strict=True)]
-        bodies.append(run(steps, "stop")[-1]["response"] | {"metrics": None})
-    bodies.append(run([[token] for token in ids], "stop")[-1]["response"] | {"metrics": None})
+        bodies.append(run(steps, "stop", **asked)[-1]["response"] | {"metrics": None})
+    bodies.append(run([[token] for token in ids], "stop", **asked)[-1]["response"] | {"metrics": None})
     assert all(body == bodies[0] for body in bodies)
     assert [item["type"] for item in bodies[0]["output"]] == [
         "reasoning",
@@ -75,7 +77,7 @@ def test_a_reply_of_all_kinds_is_the_same_however_it_is_cut() -> None:
     thought, words, first, second, end = bodies[0]["output"]
     assert thought["content"] == [{"type": "reasoning_text", "text": "let me see"}]
     assert words["content"][0]["text"] == "I look: "
-    assert [call["arguments"] for call in (first, second)] == ["{1}", "{22}"]
+    assert [call["arguments"] for call in (first, second)] == ['{"a":1}', '{"b":22}']
     assert [call["call_id"] for call in (first, second)] == ["call_0", "call_1"]
     assert end["content"][0]["text"] == "done ďábel"
     assert all(item["status"] == "completed" for item in bodies[0]["output"])
@@ -114,7 +116,7 @@ def test_one_delta_for_what_one_step_adds_to_an_item() -> None:
     ],
 )
 def test_endings(finish: Finish, status: str, details: Any) -> None:
-    last = run([TOKENIZER.encode("ab{")], finish)[-1]
+    last = run([TOKENIZER.encode("ab")], finish)[-1]
     response = last["response"]
     assert (response["status"], response["incomplete_details"]) == (status, details)
     assert response["output"][-1]["status"] == ("completed" if status == "completed" else "incomplete")
@@ -136,6 +138,28 @@ def test_logprobs_of_all_tokens_with_the_text_they_became() -> None:
     assert [entry["token"] for entry in part["logprobs"]] == [TOKENIZER.token_text(token) for token in ids]
     assert part["logprobs"][0]["top_logprobs"][1]["logprob"] == -9999.0
     assert out[-1]["response"]["top_logprobs"] == 1
+
+
+def test_logprobs_are_those_of_the_message_alone() -> None:
+    """Neither a thought's nor a call's, but that of the token that ends it: in one step or in one for each token."""
+    ids = [*TOKENIZER.encode("^hm^ab{1}cd"), 2]
+    for steps in ([ids], [[token] for token in ids]):
+        output = run(steps, "stop", top_logprobs=1)[-1]["response"]["output"]
+        told = [[entry["token"] for entry in item["content"][0]["logprobs"]] for item in output if "role" in item]
+        assert told == [["a", "b"], ["c", "d", TOKENIZER.token_text(2)]]
+
+
+def test_a_call_that_the_model_breaks_off_is_incomplete_and_forgotten() -> None:
+    """However the reply goes on: nothing can be called with half an object."""
+    events, committer = events_of()
+    out = events.begin()
+    ids = tuple(TOKENIZER.encode('{"a":}{}so'))
+    out += events.piece(committer.push(Delta(request_id="", tokens=(*ids, 2))))
+    check_stream(out)
+    assert [item["status"] for item in events.body()["output"]] == ["incomplete", "completed", "completed"]
+    assert events.calls == (events.calls[-1],)
+    assert events.calls[-1].body()["arguments"] == "{}"
+    assert [type(item) for item in events.items] == [Call, Message]
 
 
 def test_what_the_conversation_remembers() -> None:

@@ -13,6 +13,7 @@ from paceline.server.fields import Fields
 from paceline.server.parameters import Parameters
 from paceline.server.responses.items import Message
 from paceline.server.responses.request import ResponseRequest, read_request
+from paceline.server.tool_use import ToolUse
 
 
 def read(base: Parameters | None = None, **fields: Any) -> ResponseRequest:
@@ -25,7 +26,7 @@ def test_what_is_left_out() -> None:
     request = read()
     assert (request.store, request.stream, request.generate, request.truncate) == (True, False, True, False)
     assert (request.model, request.previous_response_id, request.instructions) == (None, None, "")
-    assert request.parameters == Parameters()
+    assert request.parameters == Parameters(tools=ToolUse(strict_unless_said=True))
     assert request == read(**dict.fromkeys(("store", "stream", "generate", "truncation", "model", "tools", "text")))
     assert request == read(unknown={"x": 1}, stream_options={"include_obfuscation": True})
 
@@ -64,7 +65,10 @@ def test_tools_are_repeated_as_they_were_understood() -> None:
     use = request.parameters.tools
     assert ([tool.name for tool in use.tools], use.choice, use.only) == (["look", "wait"], "named", "wait")
     assert request.echo["tools"][0] == tools[0]
-    assert request.echo["tools"][1]["parameters"] is None
+    assert (request.echo["tools"][1]["parameters"], request.echo["tools"][1]["strict"]) == (None, None)
+    assert use.held
+    assert read(tools=tools[1:]).parameters.tools.held
+    assert not read(tools=[{**tools[1], "strict": False}]).parameters.tools.held
     assert request.echo["tool_choice"] == {"type": "function", "name": "wait"}
     assert request.echo["parallel_tool_calls"] is False
     assert read(tools=tools, tool_choice="required").echo["tool_choice"] == "required"
