@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Protocol
 
@@ -30,6 +31,7 @@ _STOPPED = (1012, "The server stopped; connect again in a moment.")
 _TEXT_ONLY = (1003, "Binary frames are not supported; send JSON text.")
 _NOT_READ = (1008, "You send on without reading the answers; read them, and connect again.")
 _BROKEN = (1011, "The server failed; its log says why.")
+_TURN_S = 0.002  # what one client's messages may take of the event loop at a time
 _MESSAGE_CHARS = 1024  # what a message counts besides its own length, for the events that answer it
 
 _log = logging.getLogger("paceline.server")
@@ -129,6 +131,7 @@ class SocketConnection:
     async def _read(self) -> Close | None:
         """Receives until the end; returns how to close, None when the client has left."""
         unanswered = 0
+        turn = time.perf_counter()  # when others had theirs
         while True:
             message = await self._websocket.receive()
             if message["type"] == "websocket.disconnect":
@@ -141,8 +144,9 @@ class SocketConnection:
             unanswered = unanswered + len(text) + _MESSAGE_CHARS if self._outbox.full else 0
             if unanswered > self._context.settings.max_unanswered:
                 return _NOT_READ
-            if unanswered:
-                await asyncio.sleep(0)  # many messages can come at once: the writer gets its turn between them
+            if unanswered or time.perf_counter() - turn > _TURN_S:
+                await asyncio.sleep(0)  # thousands of messages can be there at once, and nobody else runs meanwhile
+                turn = time.perf_counter()
 
     async def _write(self) -> Close | None:
         while True:

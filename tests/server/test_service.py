@@ -198,11 +198,13 @@ async def test_a_grammar_that_takes_long_holds_up_nothing_else(service: Service)
     assert (await making).matcher().fits(service.tokenizer.encode("a")) == 1
 
 
-async def test_a_grammar_that_is_known_does_not_wait_for_one_that_takes_long(service: Service) -> None:
-    known = await service.grammar(lambda: 'start: "known"', "format")
-    slow = "start: " + "|".join(['"b"'] * 4_000)
-    making = asyncio.create_task(service.grammar(lambda: slow, "format"))
-    await asyncio.sleep(0.02)
-    assert await service.grammar(lambda: 'start: "known"', "format") is known
-    assert not making.done()
-    await making
+async def test_a_form_that_is_known_waits_for_no_new_one(service: Service) -> None:
+    first = await service.grammar(lambda: 'start: "known"', "x")
+    slow = threading.Event()
+    service._new_grammars.submit(slow.wait)
+    try:
+        assert await asyncio.wait_for(service.grammar(lambda: 'start: "known"', "x"), 5) is first
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(service.grammar(lambda: 'start: "new"', "x"), 0.05)
+    finally:
+        slow.set()

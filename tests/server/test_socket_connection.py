@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
@@ -91,6 +92,28 @@ async def test_who_sends_on_without_reading_is_told_to_go(service: Service) -> N
     close = await SocketConnection(context, client.websocket, Echo(outbox), outbox).run()
     assert close is not None
     assert close[0] == 1008
+
+
+async def test_who_sends_on_and_on_does_not_keep_the_event_loop(service: Service) -> None:
+    """Each message takes a while and none is answered: the next one is there at once, and others want their turn."""
+
+    class Busy(Echo):
+        def receive(self, text: str) -> None:
+            time.sleep(0.0005)
+
+    client, turns = Client(), 0
+    await client.websocket.accept()
+    for _ in range(200):
+        client.inbox.put_nowait({"type": "websocket.receive", "text": "a"})
+    client.inbox.put_nowait({"type": "websocket.disconnect", "code": 1000})
+    outbox = Outbox(4)
+    running = asyncio.create_task(
+        SocketConnection(Context(service, Settings()), client.websocket, Busy(outbox), outbox).run()
+    )
+    while not running.done():
+        await asyncio.sleep(0)
+        turns += 1
+    assert turns > 20
 
 
 async def test_a_drain_waits_for_what_runs(service: Service) -> None:
