@@ -75,7 +75,7 @@ class Grammars:
             )
         try:
             with self._one_at_a_time:
-                return self._compiled(lark)
+                return self.find(lark) or self._keep(lark, _on_deep_stack(lambda: self._compile(lark)))
         except GrammarError as error:
             raise RequestError(
                 f"{param} cannot be followed: {error}; correct it and send the request again.",
