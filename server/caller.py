@@ -27,9 +27,12 @@ class Caller(Protocol):
     def best(self) -> Priority:
         """The best latency class its replies may have."""
 
+    def check(self) -> None:
+        """Raises ApiError 429, with retry-after, when the key's limits allow no reply now, and 401 when the key was
+        removed meanwhile. Asked before a prompt or a grammar is made, so that these cost nobody anything."""
+
     def begin(self) -> None:
-        """A reply is about to start. Raises ApiError 429, with retry-after, when the key's limits do not allow it, and
-        401 when the key was removed meanwhile."""
+        """A reply is about to start. Raises as `check`."""
 
     def spend(self, tokens: int) -> None:
         """So many tokens were read or written for this caller; a negative number gives tokens back."""
@@ -50,6 +53,8 @@ class Anyone:
     def __init__(self, id: str = "", name: str = "") -> None:  # noqa: A002 - the protocol's name
         self.id = id
         self.name = name
+
+    def check(self) -> None: ...
 
     def begin(self) -> None: ...
 

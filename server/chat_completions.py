@@ -34,18 +34,19 @@ class ChatCompletions:
             data, service.limits, max_choices=settings.max_choices, max_messages=settings.max_messages
         )
         service.require_model(asked.model)
+        caller = caller_of(request.scope)
         shape = ChatShape(service.tokenizer)
         form = ReplyForm(service, "chatcmpl", shape, asked.delivery, telemetry=asked.parameters.telemetry)
         generation = Generation(
             service,
             id=form.id,
-            prepared=await service.prepare(asked.messages, asked.parameters),
+            prepared=await service.prepare(asked.messages, asked.parameters, caller),
             parameters=asked.parameters,
             protocol="prefill" if asked.prefill_only else "chat",
             n=asked.n,
             prefill_only=asked.prefill_only,
             started=started,
-            caller=caller_of(request.scope),
+            caller=caller,
             prediction=await service.prediction(asked.prediction),
         )
         return await deliver(request, generation, form, settings.ping_interval_s)

@@ -94,7 +94,7 @@ class Holder:
         if changed:
             self._bucket = self._new_bucket()
 
-    def begin(self) -> None:
+    def check(self) -> None:
         self._refresh()
         if self.removed:
             raise ApiError(401, "This API key was removed; use another one.", code="invalid_api_key")
@@ -109,6 +109,9 @@ class Holder:
             raise self._refusal(
                 f"This key's {bucket.size} tokens per minute are used up; try again in {seconds} s.", seconds
             )
+
+    def begin(self) -> None:
+        self.check()
         self.running += 1
 
     def spend(self, tokens: int) -> None:

@@ -20,7 +20,9 @@ from paceline.engine.model.checkpoint import open_checkpoint
 from paceline.spec.tree import MAX_NODES
 
 from .api_errors import ApiError
+from .caller import ANYONE, Caller
 from .chat_template import ChatTemplate
+from .context_limit import ContextLimit
 from .fields import JsonObject
 from .grammars import Grammars
 from .metrics import Metrics
@@ -42,7 +44,6 @@ R = TypeVar("R")
 DEFAULT_MODEL_ALIAS = "default"  # what a client may write instead of the served id
 _INLINE_CHARS = 2_000  # longer prompts are templated and tokenised off the event loop: 1 µs or so a character
 _LONG_CHARS = 65_536  # of prompts longer than this one at a time is, so that they take one core and the memory of one
-_SMALL_CONVERSATION = 512  # tokens: a question or two and their answers
 
 
 class Service:
@@ -65,7 +66,8 @@ class Service:
         self.tokenizer = tokenizer
         self.template = template
         self.context_length: int = engine.context_length
-        self._limited_by = limited_by
+        self._limit = ContextLimit(engine.context_length, limited_by)
+        self.short_context = self._limit.warning  # for the operator
         self.speculators: tuple[str, ...] = tuple(engine.speculators)
         self.limits = Limits(vocab_size=engine.vocab_size, speculators=self.speculators, max_nodes=max_nodes)
         self.stop_ids = frozenset(tokenizer.eos_ids)
@@ -142,14 +144,18 @@ class Service:
         """
         return (await self.prepare(messages, Parameters())).prompt
 
-    async def prepare(self, messages: Sequence[Mapping[str, Any]], parameters: Parameters) -> Prepared:
+    async def prepare(
+        self, messages: Sequence[Mapping[str, Any]], parameters: Parameters, caller: Caller = ANYONE
+    ) -> Prepared:
         """What a reply with these parameters to this conversation needs. Raises as `prompt` does, and RequestError
-        (code `invalid_grammar`) for a format or a tool's schema that cannot be followed."""
+        (code `invalid_grammar`) for a format or a tool's schema that cannot be followed; before all that as
+        `caller.check` does."""
+        caller.check()
         tools = [tool.body() for tool in parameters.tools.offered]
         chars = sum(map(len, strings([messages, tools])))
         ids, opened = await self._tokens(chars, self._encode, (messages, tools, parameters.thinking))
         if len(ids) >= self.context_length:
-            raise self._too_long(f"{len(ids)} tokens", _said(tools))
+            raise self._limit.refusal(f"{len(ids)} tokens", _said(tools))
         template = self.template
         return Prepared(
             tuple(ids),
@@ -195,12 +201,15 @@ class Service:
                 raise
             return None
 
-    async def prepare_text(self, prompt: str | Sequence[int], parameters: Parameters) -> Prepared:
+    async def prepare_text(
+        self, prompt: str | Sequence[int], parameters: Parameters, caller: Caller = ANYONE
+    ) -> Prepared:
         """What a reply to a text or to token ids needs, which stand as they are: no template, and a text's names of
-        special tokens are control tokens. Raises RequestError as `prepare` does."""
+        special tokens are control tokens. Raises as `prepare` does."""
+        caller.check()
         ids = prompt if not isinstance(prompt, str) else await self._tokens(len(prompt), self._encode_text, prompt)
         if len(ids) >= self.context_length:
-            raise self._too_long(f"{len(ids)} tokens", "the prompt alone is", "prompt")
+            raise self._limit.refusal(f"{len(ids)} tokens", "the prompt alone is", "prompt")
         if not ids:
             raise RequestError("prompt has no tokens; send a text that is more than nothing.", param="prompt")
         form = parameters.format
@@ -248,15 +257,6 @@ class Service:
         return await asyncio.get_running_loop().run_in_executor(self._long_prompts, encode, what)
 
     @property
-    def short_context(self) -> str | None:
-        """One sentence for the operator when an option leaves less room than a small conversation takes."""
-        if self._limited_by is None or self.context_length >= _SMALL_CONVERSATION:
-            return None
-        return (
-            f"Prompt and reply share a context of only {self.context_length} tokens; raise {self._limited_by} for more."
-        )
-
-    @property
     def max_chars(self) -> int:
         """No text longer than this fits into the context."""
         return self.context_length * self.tokenizer.longest
@@ -275,25 +275,15 @@ class Service:
         text, guard = self.template.prepare(messages, tools, thinking)
         size = len(text) if guard is None else len(text) - text.count(guard)
         if size > self.max_chars:  # tokenising would take seconds, only to say the same
-            raise self._too_long(f"{size} characters, more than that many tokens can hold", _said(tools))
+            raise self._limit.refusal(f"{size} characters, more than that many tokens can hold", _said(tools))
         return text, guard
 
     def _encode_text(self, text: str) -> list[int]:
         if len(text) > self.max_chars:
-            raise self._too_long(
+            raise self._limit.refusal(
                 f"{len(text)} characters, more than that many tokens can hold", "the prompt alone is", "prompt"
             )
         return self.tokenizer.encode_document(text)
-
-    def _too_long(self, size: str, what: str, param: str = "messages") -> RequestError:
-        """what: is so long, with its verb, for the message; param: the field it came in."""
-        limit = f"maximum context length is {self.context_length} tokens"
-        known = f"The {limit}, set by this server's {self._limited_by}" if self._limited_by else f"This model's {limit}"
-        return RequestError(
-            f"{known}, and {what} {size}; shorten {param} so that at least one token of reply fits.",
-            param=param,
-            code="context_length_exceeded",
-        )
 
 
 def _said(tools: Sequence[JsonObject]) -> str:

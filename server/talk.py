@@ -263,7 +263,7 @@ class Talk:
             generation = Generation(
                 self._service,
                 id=response_id,
-                prepared=await self._service.prepare(begin.messages, begin.parameters),
+                prepared=await self._service.prepare(begin.messages, begin.parameters, self._caller),
                 parameters=begin.parameters,
                 protocol="realtime",
                 started=reply.started,

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from .auth import caller_of
+from .caller import Caller
 from .context import Context
 from .delivery import deliver
 from .generation import Generation
@@ -37,9 +38,10 @@ class TextCompletions:
             data, service.limits, max_choices=settings.max_choices, max_replies=settings.max_replies
         )
         service.require_model(asked.model)
+        caller = caller_of(request.scope)
         shape = TextShape(service.tokenizer)
         form = ReplyForm(service, "cmpl", shape, asked.delivery, telemetry=asked.parameters.telemetry)
-        prepared, *further = [await self._prepare(prompt, asked.parameters) for prompt in asked.prompts]
+        prepared, *further = [await self._prepare(prompt, asked.parameters, caller) for prompt in asked.prompts]
         generation = Generation(
             service,
             id=form.id,
@@ -49,11 +51,11 @@ class TextCompletions:
             protocol="completions",
             n=asked.n,
             started=started,
-            caller=caller_of(request.scope),
+            caller=caller,
         )
         return await deliver(request, generation, form, settings.ping_interval_s)
 
-    async def _prepare(self, prompt: Prompt, parameters: Parameters) -> Prepared:
-        """Raises RequestError."""
+    async def _prepare(self, prompt: Prompt, parameters: Parameters, caller: Caller) -> Prepared:
+        """Raises RequestError or ApiError."""
         await asyncio.sleep(0)  # many short prompts take their time too: others get their turn between two
-        return await self._service.prepare_text(prompt, parameters)
+        return await self._service.prepare_text(prompt, parameters, caller)

@@ -155,8 +155,7 @@ class Warming:
             # What is new since the last time, about as much as is computed: known for sure only at the end.
             expected = len(found.full) - common_length((self._done, found.full))
             try:
-                self._caller.begin()  # of a key that has used up what it may, nothing is computed ahead
-                self._caller.end()  # and no reply of it has to wait for what is
+                self._caller.check()  # of a key that has used up what it may, nothing is computed ahead
                 async with self._service.streams.open([request]) as stream:
                     self._caller.spend(expected)  # at once, so that leaving early is not free
                     deltas = [delta async for delta in stream]

@@ -30,7 +30,7 @@ async def start(
 
     items: the whole conversation. Raises RequestError, OverloadedError or ApiError.
     """
-    prepared, kept = await _prepare(service, request, tuple(items))
+    prepared, kept = await _prepare(service, request, tuple(items), caller)
     generation = Generation(
         service,
         id=id,
@@ -46,10 +46,10 @@ async def start(
 
 
 async def _prepare(
-    service: Service, request: ResponseRequest, items: tuple[Item, ...]
+    service: Service, request: ResponseRequest, items: tuple[Item, ...], caller: Caller
 ) -> tuple[Prepared, tuple[Item, ...]]:
     async def attempt(kept: tuple[Item, ...]) -> Prepared:
-        return await service.prepare(messages_of(request.instructions, kept), request.parameters)
+        return await service.prepare(messages_of(request.instructions, kept), request.parameters, caller)
 
     try:
         return await attempt(items), items

@@ -149,6 +149,13 @@ def test_tokens_of_a_minute(service: Service, tmp_path: Path) -> None:
         assert answer.headers["x-ratelimit-remaining-tokens"] == "0"
         error = refused(socket)
         assert (error["code"], f"try again in {wait} s" in error["message"]) == ("rate_limit_exceeded", True)
+        too_long = {"messages": [{"role": "user", "content": "word " * 9000}]}
+        assert server.chat(**too_long).status_code == 429  # before a prompt is made
+        for path, body in (("/v1/completions", {"prompt": "x" * 9000}), ("/v1/responses", {"input": "x" * 9000})):
+            answer = httpx.post(
+                f"{server.live.url}{path}", headers=server.headers, json=body, trust_env=False, timeout=30
+            )
+            assert (answer.status_code, answer.headers["retry-after"]) == (429, str(wait))
         clock[0] += wait
         assert server.chat().status_code == 200
         assert server.chat().status_code == 429
