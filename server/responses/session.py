@@ -25,7 +25,7 @@ from .items import Item
 from .lanes import Lanes, Run
 from .request import ResponseRequest
 from .steering import MAX_STEERS, Steer, read_steer, read_steer_items, refused
-from .store import Stored, conversation
+from .store import Stored, conversation, too_large
 
 MAX_LANES = 64  # whose newest response is remembered
 _LANE_CHARS = 64
@@ -218,7 +218,7 @@ class ResponsesSession:
     def _remember(self, lane: str | None, stored: Stored) -> None:
         self._newest[lane] = stored
         self._newest.move_to_end(lane)
-        while len(self._newest) > MAX_LANES:
+        while len(self._newest) > MAX_LANES or too_large([kept.items for kept in self._newest.values()]):
             self._newest.popitem(last=False)
 
     def _steered(self, run: Run, events: ResponseEvents) -> list[Output]:
@@ -237,10 +237,14 @@ class ResponsesSession:
         self._lanes.add_first(successor)
         return []
 
+    @property
+    def _waiting_inputs(self) -> list[tuple[Item, ...]]:
+        return [steer.items for steers in self._pending.values() for steer in steers]
+
     def _overdue(self) -> list[Output]:
         """Input that waited longest is given back where too much waits."""
         out: list[Output] = []
-        while len(self._pending) > MAX_LANES:
+        while len(self._pending) > MAX_LANES or too_large(self._waiting_inputs):
             _, steers = self._pending.popitem(last=False)
             for steer in steers:
                 back = steer.failed(

@@ -14,6 +14,13 @@ from ..context import Settings
 from ..fields import JsonObject
 from .items import Item, size_of
 
+MAX_SOCKET_CHARS = 2**23  # of what one socket may make the server remember besides what is stored
+
+
+def too_large(kept: Sequence[Sequence[Item]]) -> bool:
+    """Whether the oldest of what a socket has kept must go; the newest may stay, whatever its size."""
+    return len(kept) > 1 and sum(map(size_of, kept)) > MAX_SOCKET_CHARS
+
 
 @dataclass(frozen=True, slots=True)
 class Stored:

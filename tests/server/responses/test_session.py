@@ -78,6 +78,33 @@ def test_lanes_are_remembered_up_to_a_number() -> None:
     assert said(driver)[0] == ("user", "a")
 
 
+def test_lanes_are_remembered_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paceline.server.responses.store.MAX_SOCKET_CHARS", 1000)
+    driver = Driver()
+    made = []
+    for number, size in enumerate((400, 400, 5000)):
+        made.append(driver.create("a" * size, store=False, stream_id=str(number)))
+        driver.step(made[-1], "A", "stop")
+    for gone in made[:2]:
+        error = error_of(driver.say("response.create", input="x", previous_response_id=gone))
+        assert error["code"] == "previous_response_not_found"
+    driver.create("x", previous_response_id=made[2])  # the newest stays, whatever its size
+    assert said(driver)[0] == ("user", "a" * 5000)
+
+
+def test_input_that_waits_is_kept_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paceline.server.responses.store.MAX_SOCKET_CHARS", 1000)
+    driver = Driver()
+    events = []
+    for lane in "ab":
+        response = driver.create("hi", store=False, stream_id=lane)
+        driver.step(response, "{")
+        driver.say("response.steer", previous_response_id=response, input="x" * 600)
+        events += driver.step(response, "}", "stop")
+    (failed,) = [event for event in events if event["type"] == "response.steer.failed"]
+    assert failed["steer"]["input"] == "x" * 600
+
+
 def test_first_in_first_out_within_a_lane_and_side_by_side_across() -> None:
     driver = Driver()
     for number, lane in enumerate(("a", "a", "b", "a")):
