@@ -146,7 +146,7 @@ class Talk(Socket):
                     heard.deltas.append((when, event["x_spec"]["emitted"]))
                     heard.text += event["delta"]
                     if len(heard.deltas) == cancel_after:
-                        heard.asked = await self.send("response.cancel")
+                        heard.asked = await self.send("response.cancel", response_id=event["response_id"])
                 case "x_response.clause" if heard.first_clause is None:
                     heard.first_clause = when
                 case "response.done":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import statistics
-import time
 from collections.abc import Sequence
 
 from harness import Running, checkpoint_of, text_of
@@ -66,27 +65,27 @@ async def commit_part(server: Running, arguments: argparse.Namespace) -> list[Ro
 
 
 async def cancel_part(server: Running, arguments: argparse.Namespace) -> list[Row]:
-    """From cancel to the terminal event, and until the engine has no sequence and no block held."""
+    """From cancel to the terminal event, and how many steps end until no block is held."""
     ends, freed, steps = [], [], []
     async with talking(server.url) as talk:
         await talk.say(" ".join(words(60, "cancel")))
         for _ in range(arguments.rounds * 4):
             steps.append(await plain_step_ms(talk))
-            heard = await talk.ask(cancel_after=8, **PLAIN, **ENDLESS)
-            while figures(server)["paceline_cache_blocks", "held"]:
-                pass
-            freed.append((time.perf_counter() - heard.asked) * 1e3)
+            await talk.settle(0.5)
+            # Beside the conversation: behind a reply in it the next prompt is computed ahead, which holds blocks too.
+            item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Count."}]}
+            heard = await talk.ask(cancel_after=8, conversation="none", input=[item], **PLAIN, **ENDLESS)
             ends.append((heard.ended - heard.asked) * 1e3)
+            first = found = figures(server)
+            while found["paceline_cache_blocks", "held"]:
+                await asyncio.sleep(0.002)  # asking all the time would take a core from the step that has to end
+                found = figures(server)
+            freed.append(found["paceline_steps_total", ""] - first["paceline_steps_total", ""])
     step, rounds = middle(steps), len(ends)
     return [
         row("cancel to terminal event p50, ms", middle(ends), step + 5, other_ms=step, rounds=rounds),
         row("cancel to terminal event p95, ms", percentile(ends, 95), step + 5, other_ms=step, rounds=rounds),
-        row(
-            "cancel to blocks seen free p50, a request for figures included, ms",
-            middle(freed),
-            other_ms=step,
-            rounds=rounds,
-        ),
+        row("steps that ended until all blocks were free, the most", max(freed), 1, rounds=rounds),
     ]
 
 
