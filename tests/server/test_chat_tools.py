@@ -13,6 +13,7 @@ from part_readers import RUN, EveryKind
 from service import ENDLESS, LiveServer
 from starlette.testclient import TestClient
 
+from paceline.server.caller import Caller
 from paceline.server.parameters import Parameters
 from paceline.server.prepared import Prepared
 from paceline.server.service import Service
@@ -28,7 +29,7 @@ def every_kind(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     them; all the rest is as it is served."""
     prepare = service.prepare
 
-    async def prepared(messages: Any, parameters: Parameters) -> Prepared:
+    async def prepared(messages: Any, parameters: Parameters, caller: Caller) -> Prepared:
         return replace(await prepare(messages, replace(parameters, tools=NO_TOOLS)), reader=EveryKind)
 
     monkeypatch.setattr(service, "prepare", prepared)

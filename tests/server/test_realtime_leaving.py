@@ -41,7 +41,7 @@ def test_a_cancel_is_seen_while_a_prompt_is_made(tmp_path: Path, monkeypatch: py
     with running_server(tmp_path) as live, chatting(live) as connection:
         made = threading.Event()
 
-        async def prepare(messages: object, parameters: object) -> Prepared:
+        async def prepare(*_: object) -> Prepared:
             await asyncio.to_thread(made.wait, 30)
             return Prepared((1, 2, 3))
 

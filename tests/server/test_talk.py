@@ -12,6 +12,7 @@ from realtime_client import user
 from service import ENDLESS, is_idle
 from talks import Client, House, last_seq, told, when
 
+from paceline.server.caller import Caller
 from paceline.server.parameters import Parameters
 from paceline.server.prepared import Prepared
 from paceline.server.reply_parts import CallArguments, CallBegin, Part, PartReader, PlainReader, Words
@@ -63,7 +64,7 @@ async def test_a_drop_at_every_event(
     """What a client has got and what it gets then are together what a client without a drop gets, each event once."""
     prepare = service.prepare
 
-    async def prepared(messages: Any, parameters: Parameters) -> Prepared:
+    async def prepared(messages: Any, parameters: Parameters, caller: Caller) -> Prepared:
         return replace(await prepare(messages, parameters), reader=lambda _: reader())
 
     monkeypatch.setattr(service, "prepare", prepared)
