@@ -16,14 +16,29 @@ pytest.importorskip("triton")
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 
 
-@pytest.mark.timeout(900)  # a minute of a processor for the largest, and processors are shared
+# Each takes seconds a kernel: one target is looked at in every run of the tests, the others when proofs are run.
+TARGETS = ("sm_90", *(pytest.param(target, marks=pytest.mark.proof) for target in ("sm_80", "gfx942")))
+
+
+@pytest.mark.timeout(900)  # half a minute of a processor for the largest, and processors are shared
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("module", launching())
-def test_kernels_compile_as_recorded(module: str) -> None:
+def test_kernels_compile_as_recorded(module: str, target: str) -> None:
     """In a process of its own, where nothing interprets them. `make compile-table` records what changed."""
     environment = {name: value for name, value in os.environ.items() if name != "BENCH_RESULTS"}
     environment["PYTHONPATH"] = os.pathsep.join([str(BENCH), *filter(None, [os.environ.get("PYTHONPATH")])])
     result = subprocess.run(
-        [sys.executable, BENCH / "compile_table.py", "--check", "--only", f"{module}/", "--jobs", "1"],
+        [
+            sys.executable,
+            BENCH / "compile_table.py",
+            "--check",
+            "--only",
+            f"{module}/",
+            "--target",
+            target,
+            "--jobs",
+            "1",
+        ],
         env=environment,
         capture_output=True,
         text=True,
