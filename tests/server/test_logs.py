@@ -29,6 +29,10 @@ def logging_as(level: str, form: Any) -> Iterator[None]:
     names = ("", "uvicorn", "uvicorn.error", "uvicorn.access")
     loggers = [logging.getLogger(name) for name in names]
     before = [(logger.level, list(logger.handlers), logger.propagate) for logger in loggers]
+    for logger in loggers[1:]:  # as in a new process, whatever servers of other tests have set
+        logger.setLevel(logging.NOTSET)
+        logger.handlers[:] = []
+        logger.propagate = True
     logging.config.dictConfig(log_config(level, form))
     try:
         yield

@@ -192,11 +192,12 @@ async def test_a_reply_that_begins_ends_the_work_ahead(service: Service) -> None
         await ahead.ready(warm(pending=TEXT))
 
 
-async def test_blocks_are_kept_until_the_end(service: Service) -> None:
-    async with warming_of(service) as ahead:
-        _, sure = await ahead.ready(warm(pending=TEXT))
-        await until(lambda: service.loop.stats().blocks_pinned == sure // BLOCK_SIZE)
-    await until(lambda: service.loop.stats().blocks_pinned == 0)
+async def test_blocks_are_kept_until_the_end(tmp_path: Path) -> None:
+    with running_service(tmp_path) as service:
+        async with warming_of(service) as ahead:
+            _, sure = await ahead.ready(warm(pending=TEXT))
+            await until(lambda: service.loop.stats().blocks_pinned == sure // BLOCK_SIZE)
+        await until(lambda: service.loop.stats().blocks_pinned == 0)
 
 
 async def test_nothing_is_computed_while_others_wait(tmp_path: Path) -> None:
