@@ -16,7 +16,7 @@ from .parameters import Limits
 from .response import Reply
 from .session_items import Handlers, item_handlers
 from .session_outputs import Output, Send, Warm, send
-from .session_request import read_settings, unknown_event
+from .session_request import handler_of, read_settings
 from .session_responses import SessionResponses
 from .session_state import SessionState
 
@@ -92,13 +92,7 @@ class Session:
         try:
             fields = Fields(parse_object(text, "The message"))
             event_id = fields.string("event_id")
-            kind = fields.string("type")
-            if kind is None:
-                fields.refuse("type", "is missing; every message needs one, such as response.create.")
-            handler = self._handlers.get(kind)
-            if handler is None:
-                raise unknown_event(kind, self._handlers)
-            return self._numbered(handler(fields))
+            return self._numbered(handler_of(fields, self._handlers)(fields))
         except (RequestError, ApiError) as error:
             return self._error(error, event_id)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from .api_errors import ApiError, not_supported
 from .fields import Fields, JsonObject, describe
 from .parameters import Limits, Parameters, read_parameters
 from .voice import read_voice
+
+H = TypeVar("H")
 
 # Events of the Realtime API that cannot be honoured: said so by name.
 _UNSUPPORTED = (
@@ -26,6 +29,17 @@ _AUDIO = (
     "input_audio_transcription",
     "input_audio_noise_reduction",
 )
+
+
+def handler_of(fields: Fields, handlers: Mapping[str, H]) -> H:
+    """Whose turn a client's message is, by its type. Raises RequestError or ApiError."""
+    kind = fields.string("type")
+    if kind is None:
+        fields.refuse("type", "is missing; every message needs one, such as response.create.")
+    handler = handlers.get(kind)
+    if handler is None:
+        raise unknown_event(kind, handlers)
+    return handler
 
 
 def unknown_event(kind: str, known: Iterable[str]) -> ApiError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Literal, Protocol
 
 from ..fields import JsonObject
@@ -24,7 +25,7 @@ class OutputItem(Protocol):
         """What the conversation remembers of it."""
 
 
-class _Written:
+class _Written(ABC):
     """What all kinds share: an id, a place, a status and a growing text."""
 
     prefix: str  # of ids
@@ -39,8 +40,9 @@ class _Written:
     def _text(self) -> str:
         return "".join(self._texts)
 
+    @abstractmethod
     def body(self) -> JsonObject:
-        raise NotImplementedError
+        """The item as clients see it."""
 
     def _item_event(self, kind: str) -> JsonObject:
         index = self._place["output_index"]

@@ -18,7 +18,7 @@ from ..fields import Fields, JsonObject, parse_object
 from ..ids import NewId, random_id
 from ..response import Reply
 from ..session_outputs import Abort, Send
-from ..session_request import unknown_event
+from ..session_request import handler_of
 from ..token_logprobs import TokenNames
 from .events import ResponseEvents
 from .items import Item
@@ -88,13 +88,7 @@ class ResponsesSession:
             fields = Fields(parse_object(text, "The message"))
             event_id = fields.string("event_id")
             lane = _read_lane(fields)
-            kind = fields.string("type")
-            if kind is None:
-                fields.refuse("type", "is missing; every message needs one, such as response.create.")
-            handler = self._handlers.get(kind)
-            if handler is None:
-                raise unknown_event(kind, self._handlers)
-            return handler(fields)
+            return handler_of(fields, self._handlers)(fields)
         except (RequestError, ApiError) as error:
             return [_error(error, event_id, lane)]
 
