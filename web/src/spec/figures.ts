@@ -4,75 +4,70 @@
 // how fast text keeps coming and not how long it took to begin. One text event is one verify step, and `emitted`
 // counts the tokens it committed, the bonus token included.
 
-const count = (value) => (Number.isFinite(value) && value > 0 ? Math.floor(value) : 0);
+import type { Spec, Usage } from "../wire/events";
+
+const count = (value: number | undefined) =>
+  value !== undefined && Number.isFinite(value) && value > 0 ? Math.floor(value) : 0;
 
 export class Figures {
-  #sent;
-  #first = null;
-  #last = null;
+  readonly #sent: number;
+  #first: number | null = null;
+  #last = 0;
   #emitted = 0;
   tokens = 0;
   drafted = 0;
   accepted = 0;
+  /** Prompt tokens, and how many of them were in the cache; null until the reply has ended. */
+  prompt: number | null = null;
+  cached: number | null = null;
 
-  constructor(sentAt) {
+  constructor(sentAt: number) {
     this.#sent = sentAt;
   }
 
   /** One text event at time `now`; `spec` is its x_spec, which a server without speculation figures leaves out. */
-  delta(now, spec) {
+  delta(now: number, spec: Spec | undefined): void {
     this.#first ??= now;
     this.#last = now;
-    const emitted = count(spec?.emitted);
-    this.#emitted += emitted;
+    this.#emitted += count(spec?.emitted);
     this.tokens = this.#emitted;
     this.drafted += count(spec?.drafted);
     this.accepted += count(spec?.accepted);
   }
 
   /** The server's own count, which also holds tokens that have no text, such as the one that ended the reply. */
-  finish(usage) {
+  finish(usage: Usage | null | undefined): void {
     this.tokens = count(usage?.output_tokens) || this.tokens;
+    this.prompt = usage?.input_tokens ?? null;
+    this.cached = usage?.input_token_details?.cached_tokens ?? null;
   }
 
-  get ttft() {
+  get ttft(): number | null {
     return this.#first === null ? null : this.#first - this.#sent;
   }
 
-  get tpot() {
-    const span = this.#last - this.#first;
+  get tpot(): number | null {
+    const span = this.#last - (this.#first ?? this.#last);
     return this.tokens > 1 && span > 0 ? span / (this.tokens - 1) : null;
   }
 
-  get rate() {
+  get rate(): number | null {
     return this.tpot === null ? null : 1000 / this.tpot;
   }
 
   /** Tokens per verify step: 1 is plain decoding. Of the events seen, so `finish` does not change it. */
-  get perStep() {
+  get perStep(): number | null {
     const steps = Math.max(1, this.#emitted - this.accepted); // a reply cut inside its only step has no own token left
     return this.#emitted === 0 ? null : this.#emitted / steps;
   }
 
   /** The share of guesses that became text, or null when none was made. */
-  get acceptance() {
+  get acceptance(): number | null {
     return this.drafted === 0 ? null : this.accepted / this.drafted;
   }
-}
 
-const NONE = "–";
-
-export function milliseconds(value) {
-  if (value === null) return NONE;
-  if (value >= 9950) return `${(value / 1000).toFixed(1)} s`;
-  if (value >= 999.5) return `${(value / 1000).toFixed(2)} s`;
-  return `${value.toFixed(value < 99.95 ? 1 : 0)} ms`;
-}
-
-export function decimal(value) {
-  return value === null ? NONE : value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
-}
-
-export function percent(value) {
-  return value === null ? NONE : `${Math.round(value * 100)} %`;
+  /** The share of the prompt that was in the cache, or null while it is not known. */
+  get cacheHit(): number | null {
+    return this.prompt && this.cached !== null ? this.cached / this.prompt : null;
+  }
 }
