@@ -178,7 +178,7 @@ class Engine:
             self.scheduler.retire(seq)
         step_ms = (time.perf_counter() - start) * 1e3
         try:
-            self._news = deltas(plan, drafts, outcomes, step_ms)
+            self._news = deltas(plan, drafts, outcomes, step_ms, self._planner.chances)
             if not (self._overlap and self.has_work):
                 self._tell(post)  # the reader has its text; drafts come next step
             self._observe(plan, drafts, outcomes, out, forward_ms)
