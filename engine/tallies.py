@@ -34,8 +34,9 @@ class GuessTally:
 
 
 class SizeCounts(NamedTuple):
-    """counts: [_SIZES + 1], at place i how many steps had a size above 2^(i - 1) and up to 2^i, at the last how many had
-    any above. total: of all sizes."""
+    """counts: [_SIZES + 1], at place i how many steps had a size above 2^(i - 1) and up to 2^i, at the last any above.
+    total: of all sizes.
+    """
 
     counts: tuple[int, ...]
     total: int

@@ -26,18 +26,16 @@ def chain_trace(tokens: Sequence[int], sources: Sequence[str], root: int = 0) ->
     )
 
 
-def assert_step(step: Json, *, tree: bool = True) -> None:
-    """A step agrees with itself. tree: it must have one."""
+def assert_step(step: Json) -> None:
+    """A step agrees with itself, and with its tree if it has one."""
     tokens, nodes = step["tokens"], step["nodes"]
     assert step["ms"] >= 0
     assert (step["drafted"], step["emitted"]) == (nodes - 1, len(tokens))
     assert 0 <= step["accepted"] <= step["emitted"] <= step["accepted"] + 1
     assert all(token["source"] for token in tokens[: step["accepted"]])
     assert all(token["source"] == "" for token in tokens[step["accepted"] :])
-    if not tree:
-        assert step["tree"] is None
+    if (grown := step["tree"]) is None:
         return
-    grown = step["tree"]
     columns = {key: len(grown[key]) for key in ("texts", "parents", "sources", "estimates", "chances")}
     assert columns == dict.fromkeys(columns, nodes)
     assert (grown["parents"][0], grown["sources"][0], grown["estimates"][0], grown["chances"][0]) == (-1, "", 1, 1)
@@ -51,16 +49,16 @@ def assert_step(step: Json, *, tree: bool = True) -> None:
     assert told == tokens[: step["accepted"]]
 
 
-def assert_traced(deltas: Sequence[Json], emitted: int, *, trees: bool = True) -> list[Json]:
-    """The steps of a reply of so many tokens, told by deltas {x_spec, and text as `delta`}."""
+def assert_traced(deltas: Sequence[Json], emitted: int) -> list[Json]:
+    """The steps of a reply of so many tokens, told by deltas {x_spec, `delta`: text}; some may have been merged."""
     steps = [step for delta in deltas for step in delta["x_spec"]["steps"]]
     for step in steps:
-        assert_step(step, tree=trees)
+        assert_step(step)
     assert sum(step["emitted"] for step in steps) == emitted
     for key in ("drafted", "accepted", "emitted"):
         assert sum(step[key] for step in steps) == sum(delta["x_spec"][key] for delta in deltas)
     for before, step in pairwise(steps):
-        if trees and before["emitted"]:
+        if step["tree"] is not None:
             assert step["tree"]["texts"][0] == before["tokens"][-1]["text"]  # the last token is the next one's root
     for delta in deltas:
         if "spans" in delta["x_spec"]:
