@@ -4,7 +4,7 @@
 PYTHON ?= python3
 ARGS ?=
 JOBS ?= 2
-PARTS ?= kernels step_overhead launch streams quality chat voice peers
+PARTS ?= kernels step_overhead launch streams quality chat voice page peers
 VENV := .venv
 CLIENTS := .venv-clients
 BIN := $(VENV)/bin
@@ -59,7 +59,7 @@ sanitize: $(VENV)/.dev
 
 # One part after the other: two that measure at once measure each other.
 bench: $(VENV)/.dev
-	@for part in $(PARTS); do PYTHONPATH=tests/bench $(BIN)/python tests/bench/$$part.py $(ARGS) || exit 1; done
+	@for part in $(PARTS); do PYTHONPATH=tests/bench:tests/support $(BIN)/python tests/bench/$$part.py $(ARGS) || exit 1; done
 
 # Needs no GPU: Triton compiles for sm_80, sm_90 and gfx942 anywhere. `make test` holds the kernels to what is recorded.
 compile-table: $(VENV)/.dev
