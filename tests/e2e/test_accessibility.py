@@ -18,7 +18,21 @@ pytestmark = [
     pytest.mark.skipif(not SOURCE.is_file(), reason="axe-core is not installed: run `make page`"),
 ]
 
-MARKDOWN = "# A heading\n\nWords, *more* and `code`.\n\n- one\n- two\n\n```python\nprint(1)\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
+MARKDOWN = """# A heading
+
+Words, *more* and `code`.
+
+- one
+- two
+
+```python
+print(1)
+```
+
+| a | b |
+|---|---|
+| 1 | 2 |
+"""
 
 
 def traced(connection: ServerConnection, event: Event) -> None:

@@ -10,10 +10,11 @@ JsonObject = dict[str, Any]
 
 REASONS = ("best", "best", "best", "budget", "not worth it", "no guesses")
 DRAFTERS = ("suffix", "recurrent", "suffix+recurrent", "medusa", "draft")
-_WORDS = tuple(
+_TEXT = (
     "river stone light water morning house small bird window garden letter music road mountain paper winter quiet "
-    " story number season table market summer island school engine kernel block draft token".split()
+    "story number season table market summer island school engine kernel block draft token"
 )
+_WORDS = tuple(_TEXT.split())
 _PARAGRAPH = 70  # words
 
 
