@@ -1,0 +1,5 @@
+import type { ViewProps } from "../shell/view";
+
+export default function View(_: ViewProps) {
+  return <main />;
+}

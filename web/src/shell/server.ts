@@ -1,0 +1,42 @@
+// The Paceline server this page came from: its addresses, and the key that opens them.
+
+import { type Signal, signal } from "@preact/signals";
+import { recall, remember } from "../settings/storage";
+import { Link, type LinkOptions } from "../wire/link";
+
+const session = () => sessionStorage; // a key is forgotten with the tab
+
+export class Server {
+  readonly key: Signal<string>;
+  /** The served model's name; "" until a session told it. */
+  readonly model: Signal<string> = signal("");
+  readonly #base: string;
+
+  /** base: the page's own address. */
+  constructor(base: string) {
+    this.#base = base;
+    const { key } = recall(session, "key");
+    this.key = signal(typeof key === "string" ? key : "");
+  }
+
+  url(path: string): string {
+    return new URL(path, this.#base).href;
+  }
+
+  /** Of an ordinary request. */
+  get headers(): Record<string, string> {
+    return this.key.value ? { authorization: `Bearer ${this.key.value}` } : {};
+  }
+
+  setKey(key: string): void {
+    remember(session, "key", { key });
+    this.key.value = key;
+  }
+
+  /** A realtime link that is not opened yet: `renew` does. */
+  link(handlers: Pick<LinkOptions, "onEvent" | "onDown" | "onState">): Link {
+    const url = new URL("v1/realtime?model=default", this.#base);
+    url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
+    return new Link({ url: url.href, probe: this.url("v1/models"), key: this.key.value, ...handlers });
+  }
+}

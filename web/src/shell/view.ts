@@ -1,0 +1,13 @@
+// What every view of the page is given.
+
+import type { Signal } from "@preact/signals";
+import type { FunctionComponent } from "preact";
+import type { FormValues } from "../settings/parse";
+import type { Server } from "./server";
+
+export interface ViewProps {
+  server: Server;
+  settings: Signal<FormValues>;
+}
+
+export type View = FunctionComponent<ViewProps>;

@@ -1,0 +1,73 @@
+// The arithmetic of one reply's speed, without a clock of its own: every time is handed in, in milliseconds.
+//
+// TTFT is the time from sending response.create to the first text; TPOT is (last - first) / (tokens - 1), so it says
+// how fast text keeps coming and not how long it took to begin. One text event is one verify step, and `emitted`
+// counts the tokens it committed, the bonus token included.
+
+import type { Spec, Usage } from "../wire/events";
+
+const count = (value: number | undefined) =>
+  value !== undefined && Number.isFinite(value) && value > 0 ? Math.floor(value) : 0;
+
+export class Figures {
+  readonly #sent: number;
+  #first: number | null = null;
+  #last = 0;
+  #emitted = 0;
+  tokens = 0;
+  drafted = 0;
+  accepted = 0;
+  /** Prompt tokens, and how many of them were in the cache; null until the reply has ended. */
+  prompt: number | null = null;
+  cached: number | null = null;
+
+  constructor(sentAt: number) {
+    this.#sent = sentAt;
+  }
+
+  /** One text event at time `now`; `spec` is its x_spec, which a server without speculation figures leaves out. */
+  delta(now: number, spec: Spec | undefined): void {
+    this.#first ??= now;
+    this.#last = now;
+    this.#emitted += count(spec?.emitted);
+    this.tokens = this.#emitted;
+    this.drafted += count(spec?.drafted);
+    this.accepted += count(spec?.accepted);
+  }
+
+  /** The server's own count, which also holds tokens that have no text, such as the one that ended the reply. */
+  finish(usage: Usage | null | undefined): void {
+    this.tokens = count(usage?.output_tokens) || this.tokens;
+    this.prompt = usage?.input_tokens ?? null;
+    this.cached = usage?.input_token_details?.cached_tokens ?? null;
+  }
+
+  get ttft(): number | null {
+    return this.#first === null ? null : this.#first - this.#sent;
+  }
+
+  get tpot(): number | null {
+    const span = this.#last - (this.#first ?? this.#last);
+    return this.tokens > 1 && span > 0 ? span / (this.tokens - 1) : null;
+  }
+
+  get rate(): number | null {
+    return this.tpot === null ? null : 1000 / this.tpot;
+  }
+
+  /** Tokens per verify step: 1 is plain decoding. Of the events seen, so `finish` does not change it. */
+  get perStep(): number | null {
+    const steps = Math.max(1, this.#emitted - this.accepted); // a reply cut inside its only step has no own token left
+    return this.#emitted === 0 ? null : this.#emitted / steps;
+  }
+
+  /** The share of guesses that became text, or null when none was made. */
+  get acceptance(): number | null {
+    return this.drafted === 0 ? null : this.accepted / this.drafted;
+  }
+
+  /** The share of the prompt that was in the cache, or null while it is not known. */
+  get cacheHit(): number | null {
+    return this.prompt && this.cached !== null ? this.cached / this.prompt : null;
+  }
+}

@@ -1,0 +1,18 @@
+// Figures in the few characters a person reads at a glance.
+
+const NONE = "–";
+
+export function milliseconds(value: number | null): string {
+  if (value === null) return NONE;
+  if (value >= 9950) return `${(value / 1000).toFixed(1)} s`;
+  if (value >= 999.5) return `${(value / 1000).toFixed(2)} s`;
+  return `${value.toFixed(value < 99.95 ? 1 : 0)} ms`;
+}
+
+export function decimal(value: number | null): string {
+  return value === null ? NONE : value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
+}
+
+export function percent(value: number | null): string {
+  return value === null ? NONE : `${Math.round(value * 100)} %`;
+}

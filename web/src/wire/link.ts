@@ -1,0 +1,178 @@
+// The connection: one realtime socket at a time, opened again with backoff when it drops, and a sentence for each
+// reason it may be away. It knows nothing of conversations: whole events go out by `send` and come in by `onEvent`.
+
+import { closeReason, NEEDS_KEY, ODD_KEY, refusalReason, UNREADABLE, WRONG_KEY } from "./closing";
+import type { ClientEvent, ServerEvent } from "./events";
+
+const FIRST_WAIT_MS = 500;
+const LONGEST_WAIT_MS = 15_000;
+const SETTLED_MS = 5_000; // a socket that lived this long was healthy: the next wait starts small again
+const KEY_PREFIX = "openai-insecure-api-key."; // how a browser, which cannot set headers, hands over a bearer key
+
+/** Milliseconds before try `attempt` (from 0): doubling, capped, spread by up to a half so that tabs do not march together. */
+export function backoff(attempt: number, random: () => number = Math.random): number {
+  const full = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** attempt);
+  return Math.round(full * (1 - random() / 2));
+}
+
+export function subprotocols(key: string): string[] {
+  return key ? ["realtime", KEY_PREFIX + key] : [];
+}
+
+export type LinkState = "connecting" | "open" | "waiting" | "locked";
+
+export interface LinkOptions {
+  /** ws: or wss: */
+  url: string;
+  /** An http address that answers 401 when a key is needed. */
+  probe: string;
+  key?: string;
+  onEvent(event: ServerEvent): void;
+  /** The socket is gone. */
+  onDown(): void;
+  /** sentence: why it is not open, "" where there is nothing to explain. */
+  onState(state: LinkState, sentence: string): void;
+}
+
+/** The browser's own things, which tests replace. */
+export interface Outside {
+  WebSocket: typeof WebSocket;
+  fetch: typeof fetch;
+  setTimeout(run: () => void, ms: number): number;
+  clearTimeout(timer: number | undefined): void;
+  now(): number;
+  random(): number;
+}
+
+const BROWSER: Outside = {
+  WebSocket: globalThis.WebSocket,
+  fetch: (...args) => fetch(...args),
+  setTimeout: (run, ms) => window.setTimeout(run, ms),
+  clearTimeout: (timer) => window.clearTimeout(timer),
+  now: () => performance.now(),
+  random: Math.random,
+};
+
+export class Link {
+  #socket: WebSocket | null = null;
+  #timer: number | undefined;
+  #attempt = 0;
+  #openedAt: number | null = null;
+  #key: string;
+  readonly #options: LinkOptions;
+  readonly #outside: Outside;
+
+  constructor(options: LinkOptions, outside: Partial<Outside> = {}) {
+    this.#options = options;
+    this.#key = options.key ?? "";
+    this.#outside = { ...BROWSER, ...outside };
+  }
+
+  get key(): string {
+    return this.#key;
+  }
+
+  set key(key: string) {
+    this.#key = key;
+    this.renew();
+  }
+
+  /** A new socket, and so a new session, at once; whatever the old one still says is not heard. */
+  renew(): void {
+    this.#attempt = 0;
+    this.close();
+    this.#connect();
+  }
+
+  /** Ends a wait early: the network came back, or the person is about to write. */
+  hurry(): void {
+    if (this.#timer !== undefined) this.renew();
+  }
+
+  /** Dropped where no socket is open: whoever needs an event to arrive sends it again after `session.created`. */
+  send(event: ClientEvent): void {
+    if (this.#socket?.readyState === this.#outside.WebSocket.OPEN) this.#socket.send(JSON.stringify(event));
+  }
+
+  /** For good, or until `renew`. */
+  close(): void {
+    this.#outside.clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const old = this.#socket;
+    this.#socket = null; // first, so that its last words are ignored
+    old?.close(1000);
+  }
+
+  #connect(): void {
+    this.#options.onState("connecting", "");
+    this.#openedAt = null;
+    let socket: WebSocket;
+    try {
+      socket = new this.#outside.WebSocket(this.#options.url, subprotocols(this.#key));
+    } catch {
+      this.#options.onState("locked", ODD_KEY); // the constructor throws for a subprotocol that is no HTTP token
+      return;
+    }
+    this.#socket = socket;
+    socket.onopen = () => {
+      if (socket !== this.#socket) return;
+      this.#openedAt = this.#outside.now();
+      this.#options.onState("open", "");
+    };
+    socket.onmessage = ({ data }) => {
+      if (socket === this.#socket) this.#options.onEvent(parsed(data));
+    };
+    socket.onclose = ({ code }) => {
+      if (socket === this.#socket) this.#closed(code);
+    };
+  }
+
+  #closed(code: number): void {
+    this.#socket = null;
+    this.#options.onDown();
+    if (this.#openedAt === null) {
+      void this.#explainRefusal();
+      return;
+    }
+    if (this.#outside.now() - this.#openedAt >= SETTLED_MS) this.#attempt = 0;
+    this.#wait(closeReason(code));
+  }
+
+  // A browser does not tell a page why a socket was refused, so an ordinary request asks the same question.
+  async #explainRefusal(): Promise<void> {
+    const key = this.#key;
+    let status = 0;
+    let reason = "The server cannot be reached";
+    try {
+      const headers: Record<string, string> = key ? { authorization: `Bearer ${key}` } : {};
+      const answer = await this.#outside.fetch(this.#options.probe, { headers, cache: "no-store" });
+      status = answer.status;
+      reason = await refusalReason(answer);
+    } catch {
+      // no answer at all
+    }
+    if (this.#socket !== null || key !== this.#key) return; // renewed while we asked
+    if (status === 401) this.#options.onState("locked", key ? WRONG_KEY : NEEDS_KEY);
+    else this.#wait(reason);
+  }
+
+  #wait(reason: string): void {
+    const ms = backoff(this.#attempt, this.#outside.random);
+    this.#attempt += 1;
+    const when = ms < 1500 ? "in a moment" : `in ${Math.round(ms / 1000)} seconds`;
+    this.#options.onState("waiting", `${reason}; trying again ${when}.`);
+    this.#timer = this.#outside.setTimeout(() => {
+      this.#timer = undefined;
+      this.#connect();
+    }, ms);
+  }
+}
+
+function parsed(data: unknown): ServerEvent {
+  try {
+    const event = JSON.parse(String(data));
+    return typeof event?.type === "string" ? event : UNREADABLE;
+  } catch {
+    return UNREADABLE;
+  }
+}
