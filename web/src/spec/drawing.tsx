@@ -11,6 +11,8 @@ const GAP = { x: 24, y: 8 };
 const EDGE = 6; // around the whole
 
 export interface DrawingProps {
+  /** Steps of the reply before it. */
+  index: number;
   step: Step;
   tree: StepTree;
   /** CSS pixels the drawing may be wide; it shrinks down to `least` of its size for it. */
@@ -18,7 +20,7 @@ export interface DrawingProps {
   least: number;
 }
 
-export function Drawing({ step, tree, room, least }: DrawingProps) {
+export function Drawing({ index, step, tree, room, least }: DrawingProps) {
   const own = ownToken(step);
   const { places, own: ownPlace, columns, rows } = layOut(tree, own !== null);
   const width = columns * (NODE.width + GAP.x) - GAP.x + 2 * EDGE;
@@ -30,6 +32,7 @@ export function Drawing({ step, tree, room, least }: DrawingProps) {
     <svg
       class="spec-tree"
       role="img"
+      data-step={index}
       aria-label={`Tree of ${treeSentence(step)}`}
       width={width * scale}
       height={height * scale}

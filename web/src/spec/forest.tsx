@@ -28,8 +28,7 @@ export function Forest({ cursor, tick }: { cursor: Cursor; tick: Signal<number> 
     <section class="spec-part" aria-labelledby="spec-tree-title">
       <header>
         <h3 id="spec-tree-title">
-          Tree of step {(index + 1).toLocaleString("en")}
-          {held ? "" : ", live"}
+          {held ? `Tree of step ${(index + 1).toLocaleString("en")}` : "Tree of the newest step"}
         </h3>
         <div class="spec-buttons">
           <button type="button" aria-label="Step before" onClick={() => cursor.move(-1)}>
@@ -61,7 +60,7 @@ export function Forest({ cursor, tick }: { cursor: Cursor; tick: Signal<number> 
         onKeyDown={onStepKey(cursor, false)}
       >
         {step.tree ? (
-          <Drawing step={step} tree={step.tree} room={width} least={whole.value ? SMALLEST : READABLE} />
+          <Drawing index={index} step={step} tree={step.tree} room={width} least={whole.value ? SMALLEST : READABLE} />
         ) : (
           <p class="spec-missing">
             The server told this step without its tree, as it does where the connection is slow or was lost for a while.

@@ -1,10 +1,13 @@
 // The tokens of a reply as elements: added as they come and taken away as the trace drops them, without a look at those
-// in between. One of them is the tab stop; the keys move it.
+// in between. They stand in blocks that end where a line ends anyway, so that the browser sets the newest lines alone
+// anew and not the whole text. One of the tokens is the tab stop; the keys move it.
 
 import { originOf } from "./origins";
 import type { TracedToken } from "./provenance";
 import type { Trace } from "./trace";
 import { visible } from "./words";
+
+const LEAST_IN_BLOCK = 16;
 
 export class TokenList {
   readonly #root: HTMLElement;
@@ -23,11 +26,15 @@ export class TokenList {
   update(trace: Trace, marked: number | null): void {
     const gone = this.#spans.splice(0, trace.droppedTokens - this.#first);
     const focused = gone.some((span) => span === document.activeElement);
-    for (const span of gone) span.remove();
+    for (const span of gone) {
+      const block = span.parentElement;
+      span.remove();
+      if (!block?.firstChild) block?.remove();
+    }
     this.#first = trace.droppedTokens;
     const fresh = trace.tokens.slice(this.#spans.length).map(element);
     this.#spans.push(...fresh);
-    this.#root.append(...fresh);
+    for (const span of fresh) this.#append(span);
     if (this.#stop < this.#first || fresh.length === this.#spans.length)
       this.#stopAt(Math.max(this.#stop, this.#first));
     if (focused) this.#spans[0]?.focus({ preventScroll: true });
@@ -64,6 +71,13 @@ export class TokenList {
   focus(index: number): void {
     this.#stopAt(index);
     this.element(index)?.focus();
+  }
+
+  #append(span: HTMLElement): void {
+    const last = this.#root.lastElementChild;
+    const full = last && last.childElementCount >= LEAST_IN_BLOCK && last.lastElementChild?.textContent?.endsWith("\n");
+    if (last && !full) last.append(span);
+    else this.#root.appendChild(document.createElement("div")).append(span);
   }
 
   #stopAt(index: number): void {

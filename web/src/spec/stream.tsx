@@ -61,6 +61,7 @@ export function Stream({ trace, tick, slow, cursor }: StreamProps) {
     <section class="spec-part" aria-labelledby="spec-stream-title">
       <h3 id="spec-stream-title">Tokens by origin</h3>
       <Legend trace={trace} slow={slow} />
+      <Before trace={trace} slow={slow} />
       <div ref={frame} class="spec-stream" onPointerLeave={showFocused}>
         <div
           ref={box}
@@ -68,7 +69,7 @@ export function Stream({ trace, tick, slow, cursor }: StreamProps) {
           role="listbox"
           aria-label="Tokens of the reply; Enter shows the tree of a token's step"
           aria-multiselectable="true"
-          onPointerOver={(event) => {
+          onPointerMove={(event) => {
             active.value = list.current?.indexOf(event.target) ?? active.value;
           }}
           onFocusIn={showFocused}
@@ -101,21 +102,15 @@ interface TokenCardProps {
   list: { readonly current: TokenList | null };
 }
 
-/** Below the token it is about. */
 function TokenCard({ trace, active, list }: TokenCardProps) {
   const card = useRef<HTMLDivElement>(null);
   const index = active.value;
   const token = index === null ? undefined : trace.token(index);
   useLayoutEffect(() => {
     const element = index === null ? undefined : list.current?.element(index);
-    const rects = element?.getClientRects();
-    const at = rects?.[rects.length - 1];
-    const within = card.current?.parentElement?.getBoundingClientRect();
-    if (!card.current || !element || !at || !within) return;
-    const left = Math.min(at.left - within.left, within.width - card.current.offsetWidth);
-    card.current.style.left = `${Math.max(0, left)}px`;
-    card.current.style.top = `${at.bottom - within.top + 2}px`;
-    element.setAttribute("aria-describedby", "spec-card");
+    if (!element || !card.current) return;
+    place(card.current, element);
+    element.setAttribute("aria-describedby", card.current.id);
     return () => element.removeAttribute("aria-describedby");
   }, [index, list]);
   return (
@@ -125,6 +120,25 @@ function TokenCard({ trace, active, list }: TokenCardProps) {
       </div>
     )
   );
+}
+
+/** Puts the card below the last line of the token, within the width of the whole. */
+function place(card: HTMLElement, token: HTMLElement): void {
+  const rects = token.getClientRects();
+  const at = rects[rects.length - 1];
+  const within = card.parentElement?.getBoundingClientRect();
+  if (!at || !within) return;
+  const left = Math.min(at.left - within.left, within.width - card.offsetWidth);
+  card.style.left = `${Math.max(0, left)}px`;
+  card.style.top = `${at.bottom - within.top + 2}px`;
+}
+
+/** What is not shown any more. */
+function Before({ trace, slow }: { trace: Trace; slow: ReadonlySignal<number> }) {
+  void slow.value;
+  return trace.droppedTokens > 0 ? (
+    <p>The newest of the reply's tokens; {plural(trace.droppedTokens, "token")} came before them.</p>
+  ) : null;
 }
 
 function Legend({ trace, slow }: { trace: Trace; slow: ReadonlySignal<number> }) {

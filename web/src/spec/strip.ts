@@ -1,7 +1,7 @@
 // The strip of the newest steps as shapes, in units of its own width and height: no element, no colour.
 
 import type { Step } from "../wire/events";
-import { REASON_LEVELS, reasonLevel, reasonOf } from "./reasons";
+import { REASON_LEVELS, type Reason, reasonLevel, reasonOf } from "./reasons";
 
 const MOST_BARS = 120;
 const LEAST_PITCH = 4;
@@ -28,10 +28,12 @@ export interface Strip {
   verified: string;
   accepted: string;
   time: string;
-  reasons: string;
+  levels: string;
   /** Letters of the reasons where they fit. */
   letters: Run[];
   letterY: number;
+  /** The reasons that occur, from the highest level to the lowest. */
+  reasons: Reason[];
   /** What the full height of the bars and of the line stands for. */
   mostNodes: number;
   mostMs: number;
@@ -58,16 +60,17 @@ export function stripOf(steps: readonly Step[], dropped: number, width: number):
     verified: shown.map((step, place) => bar(place, step.nodes)).join(""),
     accepted: shown.map((step, place) => bar(place, step.accepted + 1)).join(""),
     time: shown.map(timed).join(""),
-    reasons: runs
+    levels: runs
       .map(
-        ({ start, length, level }) =>
-          `M${fixed(start * pitch + 0.5)} ${LEVELS.top + level * LEVELS.pitch}h${fixed(length * pitch - 1)}`,
+        ({ start, length, reason }) =>
+          `M${fixed(start * pitch + 0.5)} ${LEVELS.top + reasonLevel(reason) * LEVELS.pitch}h${fixed(length * pitch - 1)}`,
       )
       .join(""),
     letters: runs
       .filter(({ length }) => length * pitch >= LETTER_ROOM)
-      .map(({ start, letter }) => ({ x: start * pitch + 1, letter })),
+      .map(({ start, reason }) => ({ x: start * pitch + 1, letter: reason.letter })),
     letterY: LETTER_Y,
+    reasons: [...new Set(runs.map(({ reason }) => reason))].sort((a, b) => reasonLevel(a) - reasonLevel(b)),
     mostNodes,
     mostMs,
   };
@@ -82,8 +85,7 @@ export function stepAt(strip: Strip, x: number): number | null {
 interface ReasonRun {
   start: number;
   length: number;
-  letter: string;
-  level: number;
+  reason: Reason;
 }
 
 /** Neighbours with the same reason, together. */
@@ -92,8 +94,8 @@ function runsOf(steps: readonly Step[]): ReasonRun[] {
   steps.forEach((step, place) => {
     const reason = reasonOf(step.reason);
     const last = runs[runs.length - 1];
-    if (last?.letter === reason.letter) last.length += 1;
-    else runs.push({ start: place, length: 1, letter: reason.letter, level: reasonLevel(reason) });
+    if (last?.reason === reason) last.length += 1;
+    else runs.push({ start: place, length: 1, reason });
   });
   return runs;
 }

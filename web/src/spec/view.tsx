@@ -62,7 +62,7 @@ function Reply({ trace, tick }: { trace: Trace; tick: Signal<number> }) {
       )}
       {tally.steps > 0 && (
         <>
-          <Bars trace={trace} tick={tick} cursor={cursor} />
+          <Bars trace={trace} tick={tick} slow={slow} cursor={cursor} />
           <Forest tick={tick} cursor={cursor} />
         </>
       )}

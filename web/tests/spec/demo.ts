@@ -13,7 +13,8 @@ const REASONS = ["best", "best", "best", "budget", "not worth it", "no guesses"]
 
 export interface DemoDelta {
   text: string;
-  spec: Spec;
+  /** One step, with its tree. */
+  spec: Spec & { steps: [Step & { tree: StepTree }] };
 }
 
 export interface DemoOptions {
@@ -42,7 +43,7 @@ export function* demo({ nodes = 16, seed = 1 }: DemoOptions = {}): Generator<Dem
     at += tokens.length;
     const size = tree.texts.length;
     const counts = { drafted: size - 1, accepted, emitted: tokens.length };
-    const step: Step = { ms: 8 + size * 0.25 + random() * 2, nodes: size, reason, tokens, tree, ...counts };
+    const step = { ms: 8 + size * 0.25 + random() * 2, nodes: size, reason, tokens, tree, ...counts };
     const spans = tokens.map(({ text, source }): [number, string] => [[...text].length, source]);
     yield { text: tokens.map(({ text }) => text).join(""), spec: { ...counts, reason, steps: [step], spans } };
   }
