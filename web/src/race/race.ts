@@ -11,6 +11,8 @@ export type Effect = { kind: "open" } | { kind: "send"; event: ClientEvent } | {
 
 export type Phase = "ready" | "connecting" | "warming" | LaneName | "done" | "stopped" | "failed";
 
+const BROKEN = "The server broke the reply off and did not say why.";
+const NOTHING = "Nothing was compared; change the race or try again.";
 const LOST = "The connection was lost in the middle of the race, and half a race says nothing; race again.";
 const DELTAS: ReadonlySet<string> = new Set(["response.output_text.delta", "x_response.reasoning.delta"]);
 
@@ -18,6 +20,8 @@ export class Race {
   phase: Phase = "ready";
   /** Why it waits or failed, and what to do; "" where there is nothing to explain. */
   notice = "";
+  /** Whether a key is what is missing. */
+  locked = false;
   plan: Plan | null = null;
   /** The lane that runs first. */
   first: LaneName = "plain";
@@ -31,6 +35,7 @@ export class Race {
     if (this.running) return [];
     this.phase = "connecting";
     this.notice = "";
+    this.locked = false;
     this.plan = plan;
     this.first = first;
     this.lanes = { plain: null, speculating: null };
@@ -45,7 +50,8 @@ export class Race {
   /** What became of the socket, as the link tells it. */
   link(state: LinkState, sentence: string): Effect[] {
     if (!this.running) return [];
-    if (state === "locked") return this.#end("failed", sentence);
+    this.locked = state === "locked";
+    if (this.locked) return this.#end("failed", sentence);
     if (state !== "waiting") return [];
     if (this.phase !== "connecting") return this.#end("failed", LOST);
     this.notice = sentence;
@@ -85,8 +91,8 @@ export class Race {
     return next === undefined ? this.#end("done", "") : this.#ask(next, now);
   }
 
-  #refused(message = "The server broke the reply off and did not say why; see its log, then race again."): Effect[] {
-    return this.#end("failed", message);
+  #refused(message: string = BROKEN): Effect[] {
+    return this.#end("failed", `${message} ${NOTHING}`);
   }
 
   #end(phase: Phase, notice: string): Effect[] {

@@ -3,6 +3,8 @@ import { outcomeOf } from "../../src/race/outcome";
 import { type Phase, Race } from "../../src/race/race";
 import { delta, done, finished, PLAN, told } from "./fixtures";
 
+const NOTHING = "Nothing was compared; change the race or try again.";
+
 /** A race led up to a phase. */
 function led(phase: Phase): Race {
   const race = new Race();
@@ -69,7 +71,7 @@ describe("Race", () => {
     (phase) => {
       const race = led(phase);
       expect(told(race.hear({ type: "error", error: { message: "Too long; shorten it." } }, 9))).toEqual(["close"]);
-      expect([race.phase, race.notice]).toEqual(["failed", "Too long; shorten it."]);
+      expect([race.phase, race.notice]).toEqual(["failed", `Too long; shorten it. ${NOTHING}`]);
     },
   );
 
@@ -78,13 +80,13 @@ describe("Race", () => {
     const error = { message: "The engine failed; try again." };
     const response = { status: "failed", status_details: { error } } as const;
     expect(told(race.hear({ type: "response.done", response }, 9))).toEqual(["close"]);
-    expect([race.phase, race.notice]).toEqual(["failed", error.message]);
+    expect([race.phase, race.notice]).toEqual(["failed", `${error.message} ${NOTHING}`]);
   });
 
   it("has words of its own where the server has none", () => {
     const race = led("plain");
     race.hear({ type: "response.done", response: { status: "cancelled" } }, 9);
-    expect(race.notice).toMatch(/race again\.$/);
+    expect(race.notice).toBe(`The server broke the reply off and did not say why. ${NOTHING}`);
   });
 
   it.each(["warming", "plain", "speculating"] as const)("ends when the connection drops while %s", (phase) => {
@@ -107,6 +109,9 @@ describe("Race", () => {
     const race = led("connecting");
     expect(told(race.link("locked", "Needs a key."))).toEqual(["close"]);
     expect([race.phase, race.notice]).toEqual(["failed", "Needs a key."]);
+    expect(race.locked).toBe(true);
+    race.start(PLAN, "plain");
+    expect(race.locked).toBe(false);
   });
 
   it("begins anew after any end, and not before", () => {
