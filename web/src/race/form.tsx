@@ -80,7 +80,10 @@ export function RaceFields({ room, form, settings }: RaceFieldsProps) {
             />
           </Field>
         ) : (
-          <blockquote class="race-prompt">{promptOf(values)}</blockquote>
+          <details>
+            <summary>What it says</summary>
+            <blockquote class="race-prompt">{promptOf(values)}</blockquote>
+          </details>
         )}
         <div class="race-numbers">
           {field("seed", "Seed")}

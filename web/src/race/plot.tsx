@@ -53,7 +53,7 @@ export function Plot({ outcome, at }: PlotProps) {
         Tokens over time
         {LANES.map((name) => (
           <span key={name}>
-            <Sample name={name} /> {name}
+            <Line name={name} /> {name}
           </span>
         ))}
       </figcaption>
@@ -62,9 +62,9 @@ export function Plot({ outcome, at }: PlotProps) {
   );
 }
 
-function Sample({ name }: { name: LaneName }) {
+function Line({ name }: { name: LaneName }) {
   return (
-    <svg class="race-sample" data-lane={name} viewBox="0 0 24 8" aria-hidden="true">
+    <svg class="race-key" data-lane={name} viewBox="0 0 24 8" aria-hidden="true">
       <line x1="0" y1="4" x2="24" y2="4" />
     </svg>
   );

@@ -1,7 +1,7 @@
 // What is seen of a race: the lanes, the replay, the verdict and the results.
 
 import type { Signal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { download } from "../shell/download";
 import { Difference } from "./difference";
 import { exported } from "./export";
@@ -28,6 +28,8 @@ export function Stage({ room, model }: StageProps) {
     if (moment?.playing) room.frames.mark();
   }, [tick]); // each frame of a replay asks for the next
   const shown = race.phase !== "ready";
+  const lanes = useRef<HTMLDivElement>(null);
+  useEffect(() => lanes.current?.scrollIntoView({ block: "nearest" }), [race.plan]); // a race has begun
   return (
     <div class="race-stage">
       <p id="race-verdict" class={race.notice ? "bar" : "race-verdict"} role="status" hidden={!outcome && !race.notice}>
@@ -41,7 +43,7 @@ export function Stage({ room, model }: StageProps) {
       </p>
       {outcome && !outcome.comparison.same && <Difference found={outcome.comparison} />}
       {shown && (
-        <div class="race-lanes">
+        <div class="race-lanes" ref={lanes}>
           {LANES.map((name) => (
             <LaneCard
               key={name}
