@@ -11,6 +11,9 @@ import { type Effect, Race } from "./race";
 import { Replay } from "./replay";
 import { Results } from "./results";
 
+/** What a race needs of the server. */
+export type RaceServer = Pick<Server, "link" | "url" | "headers" | "model">;
+
 export class Room {
   readonly frames = new Frames();
   readonly race = new Race();
@@ -20,12 +23,12 @@ export class Room {
   replay: Replay | null = null;
   readonly running: ReadonlySignal<boolean> = computed(() => this.frames.tick.value >= 0 && this.race.running);
   readonly drafters: Signal<string[]> = signal(draftersOf(null));
-  readonly #server: Server;
+  readonly #server: RaceServer;
   readonly #now: () => number;
   #link: Link | null = null;
 
   /** now: milliseconds; what all times of a race are counted by. */
-  constructor(server: Server, now: () => number = () => performance.now()) {
+  constructor(server: RaceServer, now: () => number = () => performance.now()) {
     this.#server = server;
     this.#now = now;
   }
