@@ -130,7 +130,7 @@ function options(plot: Plot, curves: readonly Curve[], width: number): uPlot.Opt
   return {
     width,
     height: HEIGHT,
-    padding: [8, 8, 0, 0],
+    padding: [8, 16, 0, 0],
     legend: { show: false },
     cursor: { show: false },
     scales: { x: { time: false }, y: { range: (_, __, most) => [0, most > 0 ? most * 1.05 : 1] } },

@@ -15,7 +15,7 @@ export function Controls({ board, empty, paused, pause }: ControlsProps) {
   return (
     <div class="dashboard-controls">
       <fieldset>
-        <legend>Time chosen</legend>
+        <legend>Recent is the last</legend>
         {WINDOWS.map((minutes) => (
           <label key={minutes}>
             <input

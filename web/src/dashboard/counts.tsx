@@ -65,7 +65,9 @@ function CountTable({ table, span }: { table: Table; span: Span }) {
                 const counts = span.by(table.family, table.columns, { [table.rows]: name });
                 return (
                   <tr key={name}>
-                    <th scope="row">{name}</th>
+                    <th scope="row" class="dashboard-name">
+                      {name}
+                    </th>
                     {columns.map((column) => (
                       <td key={column}>{whole(counts.get(column) ?? 0)}</td>
                     ))}

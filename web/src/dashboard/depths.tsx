@@ -7,7 +7,7 @@ import { share, whole } from "./units";
 export function Depths({ spans }: { spans: Spans }) {
   const recent = acceptance(spans.recent);
   const guessers = recent.length > 0 ? recent : acceptance(spans.always);
-  const when = recent.length > 0 ? "time chosen" : "since the start";
+  const when = recent.length > 0 ? "recently" : "since the start";
   return (
     <section class="dashboard-card dashboard-wide" aria-labelledby="dashboard-depths">
       <div>

@@ -21,7 +21,7 @@ export function figures(history: History, { now, recent, always }: Spans): Figur
   const running = level(history, FAMILIES.running);
   const waiting = level(history, FAMILIES.waiting);
   const busy = recent.increase(FAMILIES.generated) ? recent : always;
-  const over = busy === recent ? "time chosen" : "since the start";
+  const over = busy === recent ? "recently" : "since the start";
   const p50 = (family: { name: string }) => quantileText(busy.distribution(family), 0.5, seconds);
   const preempted = always.increase(FAMILIES.preemptions);
   return [

@@ -38,7 +38,7 @@ export function Histogram({ shown, spans }: { shown: Spread; spans: Spans }) {
   if (recent === null || always === null) return null;
   const bars = spread(recent, always);
   const stretches = [
-    { id: "recent", name: "chosen", of: recent },
+    { id: "recent", name: "recent", of: recent },
     { id: "always", name: "all", of: always },
   ];
   return (

@@ -14,7 +14,7 @@ const MOST_COLUMNS = 4096; // no Paceline server has as many; what a broken one 
 export interface Row {
   /** Seconds since 1970. */
   readonly at: number;
-  /** Nothing is known of the time before: the page was hidden, or the server away. */
+  /** Nothing is known of the time since the row before: the page was hidden, or the server away. */
   gap: boolean;
   readonly values: Float64Array;
 }
@@ -68,7 +68,7 @@ export class History {
     this.start = { at: at - (serverNow - created), gap: false, values: offsets };
     this.#raw = raw;
     this.#created = created;
-    const gap = at - (this.newest?.at ?? Number.NEGATIVE_INFINITY) > GAP_S;
+    const gap = at - (this.newest?.at ?? at) > GAP_S;
     this.rows.push({ at, gap, values: raw.map((value, index) => value + (offsets[index] ?? 0)) });
     this.#thin(at);
   }

@@ -1,7 +1,7 @@
 // Figures in words; "–" where there is none.
 
 import { decimal, milliseconds, percent } from "../spec/format";
-import { type Distribution, mean, quantile } from "./distribution";
+import { type Distribution, mean, type Quantile, quantile } from "./distribution";
 
 /** How the values of a family are written, from the unit it has on the wire. */
 export type Unit = (value: number | null) => string;
@@ -11,10 +11,12 @@ export const share: Unit = percent;
 export const amount: Unit = (value) => (value === 0 ? "0" : decimal(value));
 export const whole: Unit = (value) => (value === null ? "–" : Math.round(value).toLocaleString("en"));
 
+const SIDES: Readonly<Record<Quantile["side"], string>> = { at: "", under: "< ", over: "> " };
+
 export function quantileText(of: Distribution | null, q: number, unit: Unit): string {
   const found = of && quantile(of, q);
   if (!found) return unit(null);
-  return found.side === "at" ? unit(found.value) : `${found.side} ${unit(found.value)}`;
+  return SIDES[found.side] + unit(found.value);
 }
 
 export function meanText(of: Distribution | null, unit: Unit): string {
