@@ -19,7 +19,7 @@ export function distribution(cumulative: ReadonlyMap<number, number>, sum: numbe
 
 export interface Quantile {
   value: number;
-  /** "under" or "over": the first or the last bucket holds it, and all that is known is that bucket's bound, `value`. */
+  /** "under": the first bucket holds it, and it is `value` at most; "over": the last does, and it is more. */
   side: "at" | "under" | "over";
 }
 

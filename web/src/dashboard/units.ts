@@ -8,10 +8,10 @@ export type Unit = (value: number | null) => string;
 
 export const seconds: Unit = (value) => milliseconds(value === null ? null : value * 1000);
 export const share: Unit = percent;
-export const amount: Unit = (value) => (value === 0 ? "0" : decimal(value));
+export const amount: Unit = (value) => (Number.isInteger(value) ? String(value) : decimal(value));
 export const whole: Unit = (value) => (value === null ? "–" : Math.round(value).toLocaleString("en"));
 
-const SIDES: Readonly<Record<Quantile["side"], string>> = { at: "", under: "< ", over: "> " };
+const SIDES: Readonly<Record<Quantile["side"], string>> = { at: "", under: "≤ ", over: "> " };
 
 export function quantileText(of: Distribution | null, q: number, unit: Unit): string {
   const found = of && quantile(of, q);

@@ -13,7 +13,7 @@ test("quantiles say when only a bound is known", () => {
     ]),
     0.05,
   );
-  expect([0.1, 0.5, 1].map((q) => quantileText(of, q, seconds))).toEqual(["< 10.0 ms", "15.0 ms", "> 20.0 ms"]);
+  expect([0.1, 0.5, 1].map((q) => quantileText(of, q, seconds))).toEqual(["≤ 10.0 ms", "15.0 ms", "> 20.0 ms"]);
   expect(meanText(of, seconds)).toBe("16.7 ms");
   expect([quantileText(null, 0.5, seconds), meanText(null, seconds)]).toEqual(["–", "–"]);
 });
@@ -32,6 +32,6 @@ test("marks are short", () => {
 });
 
 test("numbers are as exact as they need to be", () => {
-  expect([null, 0, 0.5, 12.34, 1234].map(amount)).toEqual(["–", "0", "0.50", "12.3", "1234"]);
+  expect([null, 0, 3, 0.5, 12.34, 1234.5].map(amount)).toEqual(["–", "0", "3", "0.50", "12.3", "1235"]);
   expect([null, 0, 1234567.4].map(whole)).toEqual(["–", "0", "1,234,567"]);
 });
