@@ -15,6 +15,14 @@ export interface Voice {
   stop(): void;
 }
 
+/** Speaks one clause at a time. */
+export interface Speaker {
+  /** Only after the one before has finished, or `hush`. */
+  say(clause: string, progress: Progress): void;
+  /** Silence at once; nothing more is told of the running clause. */
+  hush(): void;
+}
+
 export interface Ears {
   /** text: everything heard since `begin`. settled: the recogniser will not revise it. */
   onWords(text: string, settled: boolean): void;
