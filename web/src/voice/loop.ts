@@ -45,9 +45,10 @@ export class VoiceLoop {
     return this.#phase ?? (this.#attentive || this.pending.text !== "" ? "listening" : "idle");
   }
 
-  /** Somebody listens to the person, or nobody does. */
+  /** Somebody begins to listen to the person, or nobody does any more. */
   attend(on: boolean): void {
     this.#attentive = on;
+    if (on) this.pending.seal();
     this.#ports.changed();
   }
 
@@ -78,8 +79,9 @@ export class VoiceLoop {
     this.#ports.changed();
   }
 
-  dismiss(): void {
-    this.notice = "";
+  /** A sentence for the person; "" takes the last one away. */
+  tell(sentence: string): void {
+    this.notice = sentence;
     this.#ports.changed();
   }
 

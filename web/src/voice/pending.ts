@@ -41,10 +41,15 @@ export class Pending {
     return linked ? this.#tell() : [];
   }
 
-  /** The person has stopped. The recogniser starts from nothing, and what it hears now will follow these words. */
+  /** A recogniser starts from nothing, and what it hears will follow these words. */
+  seal(): void {
+    this.#kept = this.text;
+  }
+
+  /** The person has stopped. */
   end(): void {
     if (this.turn) this.turn.ended = this.#clock.now();
-    this.#kept = this.text;
+    this.seal();
   }
 
   /** Words of a turn that was not answered come back, to stand before the others. */

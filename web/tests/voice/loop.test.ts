@@ -309,7 +309,7 @@ describe("a reply", () => {
     stage.server("error", {});
     expect(stage.loop.notice).toMatch(/without saying which/);
     expect(stage.loop.state).toBe("speaking");
-    stage.loop.dismiss();
+    stage.loop.tell("");
     expect(stage.loop.notice).toBe("");
   });
 });
