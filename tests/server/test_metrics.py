@@ -4,6 +4,7 @@ import time
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from paceline.engine.tallies import GuessCounts, SizeCounts
 from paceline.engine.telemetry import EngineStats
 from paceline.server.metrics import Meter, Metrics
 
@@ -22,11 +23,13 @@ STATS = EngineStats(
     prompt_tokens=20,
     prefix_hit_tokens=6,
     preemptions=1,
-    drafted_by_depth=(9, 4),
-    accepted_by_depth=(5, 1),
+    guesses=GuessCounts((9, 4), (5, 1)),
+    guesses_by_drafter=(("heads", GuessCounts((8, 1), (5, 0))), ("suffix", GuessCounts((3, 4), (2, 1)))),
     trees_by_reason=(("best", 3), ("no guesses", 2)),
-    step_ms=1.0,
-    forward_ms=0.5,
+    step_ms=1500.0,
+    forward_ms=500.0,
+    step_sequences=SizeCounts((4, 2, 0, 1), 31),
+    step_rows=SizeCounts((0, 1, 5, 1), 60),
 )
 
 
@@ -44,6 +47,24 @@ def test_the_engines_counters_are_read_at_each_scrape() -> None:
     assert [value(metrics, "drafted_tokens_total", depth=d) for d in ("1", "2")] == [9, 4]
     assert [value(metrics, "accepted_tokens_total", depth=d) for d in ("1", "2")] == [5, 1]
     assert [value(metrics, "trees_total", reason=r) for r in ("best", "no_guesses")] == [3, 2]
+
+
+def test_guesses_are_told_by_drafter_and_depth() -> None:
+    metrics = Metrics(lambda: STATS)
+    for name, (drafted, accepted) in STATS.guesses_by_drafter:
+        for i in range(2):
+            labels = {"drafter": name, "depth": str(i + 1)}
+            assert value(metrics, "drafter_drafted_tokens_total", **labels) == drafted[i]
+            assert value(metrics, "drafter_accepted_tokens_total", **labels) == accepted[i]
+
+
+def test_what_steps_took_and_how_large_they_were() -> None:
+    metrics = Metrics(lambda: STATS)
+    assert (value(metrics, "step_seconds_total"), value(metrics, "forward_seconds_total")) == (1.5, 0.5)
+    buckets = [value(metrics, "step_sequences_bucket", le=le) for le in ("1", "2", "4", "+Inf")]
+    assert buckets == [4, 6, 6, 7]
+    assert (value(metrics, "step_sequences_sum"), value(metrics, "step_sequences_count")) == (31, 7)
+    assert value(metrics, "step_rows_bucket", le="4") == 6
 
 
 def test_prometheus_can_read_the_page() -> None:

@@ -29,12 +29,12 @@ async def written(
     *,
     n: int = 1,
     prefill_only: bool = False,
-    telemetry: bool = True,
+    figures: bool = True,
     reader: Callable[[int], PartReader] = EveryKind,
     **parameters: Any,
 ) -> tuple[list[JsonObject], JsonObject]:
     options = StreamOptions(stream=True, include_usage=True, continuous_usage=True)
-    form = ReplyForm(service, "chatcmpl", ChatShape(service.tokenizer), options, telemetry=telemetry)
+    form = ReplyForm(service, "chatcmpl", ChatShape(service.tokenizer), options, figures=figures)
     asked = read_parameters(Fields(parameters), service.limits, Parameters(max_tokens=40, seed=9))
     async with Generation(
         service,
@@ -59,7 +59,7 @@ REQUESTS: list[dict[str, Any]] = [
     {"temperature": 0},
     {"temperature": 0, "speculation": {"mode": "suffix"}},
     {"logprobs": True, "top_logprobs": 2},
-    {"n": 3, "logprobs": True, "telemetry": False},
+    {"n": 3, "logprobs": True, "figures": False},
     {"n": 2, "temperature": 0.7, "stop": ["e", "a", "i"]},
     {"max_tokens": 1},
 ]

@@ -23,6 +23,15 @@ class Tab:
     complaints: list[str] = field(default_factory=list)
     addresses: set[str] = field(default_factory=set)
 
+    @classmethod
+    def of(cls, page: Page) -> Tab:
+        tab = cls(page)
+        # Chromium reports a violated content policy as a console error too.
+        page.on("console", lambda line: tab.complaints.append(line.text) if line.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: tab.complaints.append(str(error)))
+        page.on("request", lambda request: tab.addresses.add(request.url))
+        return tab
+
     def open(self, url: str) -> Page:
         self.page.goto(url)
         return self.page

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any
 
 from websockets.datastructures import Headers
@@ -17,25 +16,22 @@ from websockets.http11 import Request, Response
 from websockets.sync.server import ServerConnection, serve
 from websockets.typing import Subprotocol
 
-WEB = Path(__file__).parents[2] / "web"
-POLICY = (
-    "default-src 'self'; connect-src 'self' ws: wss:; img-src 'self' data:; style-src 'self'; script-src 'self'; "
-    "base-uri 'none'; frame-ancestors 'none'"
-)
-KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+from paceline.server.page import page_files
+from paceline.server.page_files import HeldFile
 
 Event = dict[str, Any]
 
 
 @dataclass
 class Scripted:
-    """Serves the page as the real server does; every response.create is answered by `reply`."""
+    """Serves the built page with the real server's headers; every response.create is answered by `reply`."""
 
     reply: Callable[[ServerConnection, Event], None] = lambda connection, event: None
     key: str = ""
     model: str = "scripted"
     sessions: list[list[Event]] = field(default_factory=list)  # what the page sent, by session
     url: str = ""
+    files: Mapping[str, HeldFile] = field(default_factory=page_files)  # by path
 
     def http(self, connection: ServerConnection, request: Request) -> Response | None:
         path = request.path.partition("?")[0]
@@ -45,15 +41,13 @@ class Scripted:
             return connection.respond(HTTPStatus.UNAUTHORIZED, "")
         if path == "/v1/realtime":
             return None
-        file = WEB / ("index.html" if path == "/" else path[1:])
-        if path == "/v1/models" or not file.is_file():
+        file = self.files.get(path)
+        if file is None:
             return connection.respond(HTTPStatus.NOT_FOUND, "")
-        headers = Headers(
-            {"content-type": KINDS[file.suffix], "content-security-policy": POLICY, "connection": "close"}
-        )
-        body = file.read_bytes()
-        headers["content-length"] = str(len(body))
-        return Response(200, "OK", headers, body)
+        answer = file.answer(request.headers)
+        length = {} if answer.status == HTTPStatus.NOT_MODIFIED else {"content-length": str(len(answer.body))}
+        headers = Headers({**answer.headers, **length, "connection": "close"})
+        return Response(answer.status, HTTPStatus(answer.status).phrase, headers, answer.body)
 
     def talk(self, connection: ServerConnection) -> None:
         heard: list[Event] = []
