@@ -79,6 +79,12 @@ export class VoiceLoop {
     this.#ports.changed();
   }
 
+  /** The person takes back the words of a turn that is still spoken. */
+  forget(): void {
+    this.#session.send(...this.pending.forget(this.#session.linked));
+    this.#ports.changed();
+  }
+
   /** A sentence for the person; "" takes the last one away. */
   tell(sentence: string): void {
     this.notice = sentence;
@@ -118,10 +124,8 @@ export class VoiceLoop {
         this.#up();
         break;
       case "input_text.committed":
-        this.conversation.named(event.item_id);
-        this.pending.answered();
-        break;
       case "input_text.cleared":
+        this.conversation.named(event.item_id);
         this.pending.answered();
         break;
       case "x_input_text.prefilled":

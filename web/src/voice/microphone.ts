@@ -48,6 +48,12 @@ export class Microphone {
     else this.off();
   }
 
+  /** What was heard of this turn is not wanted. */
+  forget(): void {
+    this.#endSilence();
+    this.#recognition.turn();
+  }
+
   /** Nothing is heard any more; words that were, stay. */
   off(): void {
     this.#endSilence();

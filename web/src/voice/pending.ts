@@ -85,7 +85,15 @@ export class Pending {
     return { words, turn };
   }
 
-  /** Forgets the words. */
+  /** The person takes the words back. */
+  forget(linked: boolean): ClientEvent[] {
+    this.#kept = "";
+    const events = this.hear("", linked);
+    this.turn = null;
+    return events;
+  }
+
+  /** A new conversation. */
   clear(): void {
     this.lost();
     this.text = this.#kept = "";

@@ -24,10 +24,10 @@ export class Conversation {
     if (text !== "") this.lines.push({ id: itemId, role: "assistant", text, cut: false });
   }
 
-  /** The person's newest words have this name. */
+  /** The person's newest words have this name; undefined: the event told none. */
   named(id: string | undefined): void {
     const line = this.lines.at(-1);
-    if (line?.role === "user") line.id = id ?? null;
+    if (line?.role === "user") line.id ??= id ?? null;
   }
 
   /** Takes the person's newest words out again; "" where a reply stands behind them. */

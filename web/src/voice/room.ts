@@ -118,10 +118,24 @@ export class Room {
     this.#link.hurry();
   }
 
-  /** Whoever speaks is silent, and a transcript that is played ends. */
-  silence(): void {
+  /** The reply is not wanted any more; a transcript that is played ends. */
+  breakIn(): void {
     this.replay.stop();
     this.loop.interrupt();
+  }
+
+  /** The words that were heard are all. */
+  endTurn(): void {
+    this.replay.stop();
+    this.microphone?.forget(); // whatever is heard from now on is of the next turn
+    this.loop.endTurn();
+  }
+
+  /** The words are not wanted. */
+  forget(): void {
+    this.replay.stop();
+    this.microphone?.forget();
+    this.loop.forget();
   }
 
   clear(): void {

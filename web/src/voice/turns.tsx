@@ -6,8 +6,12 @@ import type { Line } from "./record";
 import type { Turn } from "./turn";
 import { type Group, type Row, waterfall } from "./waterfall";
 
-export function Times({ turn }: { turn: Turn | null }) {
+const SHOWN_BEFORE = 3;
+
+/** before: turns before that one, newest last. */
+export function Times({ turn, before }: { turn: Turn | null; before: Turn[] }) {
   const sentence = turn ? comparison(turn) : "";
+  const earlier = before.slice(-SHOWN_BEFORE).reverse().map(comparison);
   return (
     <section aria-labelledby="voice-times">
       <h2 id="voice-times">Times of the turn</h2>
@@ -17,6 +21,16 @@ export function Times({ turn }: { turn: Turn | null }) {
         <p class="voice-comparison" id="voice-comparison">
           {sentence}
         </p>
+      )}
+      {earlier.length > 0 && (
+        <>
+          <h3>The turns before, newest first</h3>
+          <ol class="voice-before">
+            {earlier.map((text, i) => (
+              <li key={before.length - i}>{text}</li>
+            ))}
+          </ol>
+        </>
       )}
     </section>
   );
@@ -59,11 +73,13 @@ export function Talk({ loop }: { loop: VoiceLoop }) {
     <section aria-labelledby="voice-talk">
       <h2 id="voice-talk">The conversation, as the server has it</h2>
       {lines.length === 0 && <p class="voice-empty">Nothing was said yet.</p>}
-      <ol class="voice-lines">
-        {lines.map((line, i) => (
-          <Said key={i} line={line} />
-        ))}
-      </ol>
+      <div role="log" aria-labelledby="voice-talk">
+        <ol class="voice-lines">
+          {lines.map((line, i) => (
+            <Said key={i} line={line} />
+          ))}
+        </ol>
+      </div>
     </section>
   );
 }

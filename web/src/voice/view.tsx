@@ -13,8 +13,7 @@ export default function View({ server, settings }: ViewProps) {
   const room = useMemo(() => new Room(server, settings, window), [server, settings]);
   useEffect(() => room.open(), [room]);
   room.frames.tick.value; // whatever changed in the loop is drawn again
-  const { loop, replay } = room;
-  const silent = loop.state !== "thinking" && loop.state !== "speaking" && replay.script === null;
+  const { loop } = room;
   return (
     <main class="voice">
       <p class="voice-intro">
@@ -25,32 +24,42 @@ export default function View({ server, settings }: ViewProps) {
       <div class="voice-columns">
         <div class="voice-column">
           <Stage loop={loop} />
-          <div class="voice-row">
-            <button type="button" disabled={silent} onClick={() => room.silence()}>
-              Break in
-            </button>
-            <button
-              type="button"
-              disabled={loop.pending.empty || loop.state !== "listening"}
-              onClick={() => loop.endTurn()}
-            >
-              End the turn
-            </button>
-            <button type="button" onClick={() => room.clear()}>
-              New conversation
-            </button>
-          </div>
-          <Times turn={loop.turns.at(-1) ?? loop.pending.turn} />
-          <Talk loop={loop} />
+          <Presses room={room} />
         </div>
-        <div class="voice-column">
+        <div class="voice-column voice-ways">
           <ByTranscript room={room} />
           <ByTyping room={room} />
           <ByMicrophone room={room} />
           <Choices room={room} />
         </div>
+        <div class="voice-column">
+          <Times turn={loop.turns.at(-1) ?? loop.pending.turn} before={loop.turns.slice(0, -1)} />
+          <Talk loop={loop} />
+        </div>
       </div>
     </main>
+  );
+}
+
+function Presses({ room }: { room: Room }) {
+  const { state, pending } = room.loop;
+  const replying = state === "thinking" || state === "speaking";
+  const spoken = state === "listening" && !pending.empty;
+  return (
+    <div class="voice-row">
+      <button type="button" disabled={!replying} onClick={() => room.breakIn()}>
+        Break in
+      </button>
+      <button type="button" disabled={!spoken} onClick={() => room.endTurn()}>
+        End the turn
+      </button>
+      <button type="button" disabled={!spoken} onClick={() => room.forget()}>
+        Forget the words
+      </button>
+      <button type="button" onClick={() => room.clear()}>
+        New conversation
+      </button>
+    </div>
   );
 }
 
