@@ -10,9 +10,13 @@ from browser import CHROMIUM_NAMES, FLAGS, Tab
 from playwright.sync_api import Browser, sync_playwright
 from scripted_page import Scripted, scripted_page
 
+from paceline.server.page import page_files
+
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
+    if not page_files():
+        pytest.skip("The page is not built; with Node 20.19 or newer (of 22, 22.12): make page")
     path = next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
     if path is None:
         pytest.skip("Chromium is not installed; on Debian and Ubuntu: apt-get install chromium")
@@ -25,12 +29,7 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture
 def tab(chromium: Browser) -> Iterator[Tab]:
     context = chromium.new_context(viewport={"width": 1280, "height": 800})
-    tab = Tab(context.new_page())
-    # Chromium reports a violated content policy as a console error too.
-    tab.page.on("console", lambda line: tab.complaints.append(line.text) if line.type in ("error", "warning") else None)
-    tab.page.on("pageerror", lambda error: tab.complaints.append(str(error)))
-    tab.page.on("request", lambda request: tab.addresses.add(request.url))
-    yield tab
+    yield Tab.of(context.new_page())
     context.close()
 
 
