@@ -1,7 +1,7 @@
 // The connection: one realtime socket at a time, opened again with backoff when it drops, and a sentence for each
 // reason it may be away. It knows nothing of conversations: whole events go out by `send` and come in by `onEvent`.
 
-import { closeReason, NEEDS_KEY, ODD_KEY, refusalReason, UNREADABLE, WRONG_KEY } from "./closing";
+import { closeReason, NEEDS_KEY, ODD_KEY, refusalReason, tryingAgain, UNREADABLE, WRONG_KEY } from "./closing";
 import type { ClientEvent, ServerEvent } from "./events";
 
 const FIRST_WAIT_MS = 500;
@@ -164,12 +164,11 @@ export class Link {
   #wait(reason: string): void {
     const ms = backoff(this.#attempt, this.#outside.random);
     this.#attempt += 1;
-    const when = ms < 1500 ? "in a moment" : `in ${Math.round(ms / 1000)} seconds`;
     this.#timer = this.#outside.setTimeout(() => {
       this.#timer = undefined;
       this.#connect();
     }, ms);
-    this.#options.onState("waiting", `${reason}; trying again ${when}.`); // last, so that the listener may close
+    this.#options.onState("waiting", tryingAgain(reason, ms)); // last, so that the listener may close
   }
 }
 
