@@ -30,6 +30,7 @@ class Scripted:
     resume: Callable[[ServerConnection, Event], None] = lambda connection, event: forgotten(connection, event)
     key: str = ""
     model: str = "scripted"
+    speculators: tuple[str, ...] = ("auto", "suffix", "none")
     sessions: list[list[Event]] = field(default_factory=list)  # what the page sent, by session
     url: str = ""
     files: Mapping[str, HeldFile] = field(default_factory=page_files)  # by path
@@ -42,6 +43,9 @@ class Scripted:
             return connection.respond(HTTPStatus.UNAUTHORIZED, "")
         if path == "/v1/realtime":
             return None
+        if path == "/v1/models":
+            models = [{"id": self.model, "object": "model", "speculators": self.speculators}]
+            return connection.respond(HTTPStatus.OK, json.dumps({"object": "list", "data": models}))
         file = self.files.get(path)
         if file is None:
             return connection.respond(HTTPStatus.NOT_FOUND, "")
