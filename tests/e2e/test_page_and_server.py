@@ -23,6 +23,7 @@ def server(chromium: Browser, default_model: Path) -> Iterator[str]:
 
 def set_up(tab: Tab, url: str, *, tokens: int) -> Page:
     page = tab.open(url)
+    tab.settings()
     page.fill("#seed", "7")
     page.fill("#max-tokens", str(tokens))
     expect(page.locator("#chip")).to_have_attribute("data-state", "open")
