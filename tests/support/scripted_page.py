@@ -24,12 +24,15 @@ Event = dict[str, Any]
 
 @dataclass
 class Scripted:
-    """Serves the built page with the real server's headers; every response.create is answered by `reply`."""
+    """Serves the built page with the real server's headers; every response.create is answered by `reply`, a
+    response.cancel by the end of the response, everything else by `answer`."""
 
     reply: Callable[[ServerConnection, Event], None] = lambda connection, event: None
+    answer: Callable[[ServerConnection, Event], None] = lambda connection, event: None
     key: str = ""
     model: str = "scripted"
     sessions: list[list[Event]] = field(default_factory=list)  # what the page sent, by session
+    connections: list[ServerConnection] = field(default_factory=list)  # of the sessions
     url: str = ""
     files: Mapping[str, HeldFile] = field(default_factory=page_files)  # by path
 
@@ -52,6 +55,7 @@ class Scripted:
     def talk(self, connection: ServerConnection) -> None:
         heard: list[Event] = []
         self.sessions.append(heard)
+        self.connections.append(connection)
         say(connection, "session.created", session={"model": self.model})
         try:
             for message in connection:
@@ -61,8 +65,15 @@ class Scripted:
                     self.reply(connection, event)
                 elif event["type"] == "response.cancel":
                     say(connection, "response.done", response={"id": "r", "status": "cancelled"})
+                else:
+                    self.answer(connection, event)
         except ConnectionClosed:
             pass  # the page went on to another session
+
+    def drop(self, code: int) -> None:
+        """Every connection there is breaks."""
+        for connection in self.connections:
+            connection.close(code)
 
     def said(self) -> list[tuple[str, str]]:
         """Role and text of each item in the newest session."""
