@@ -14,6 +14,7 @@ import type { Turn } from "./turns";
 
 const STOP_PATIENCE_MS = 5_000; // a stop takes one verify step; after this the session is left behind
 const TYPING_PAUSE_MS = 80;
+const LONGEST_SPOKEN = 4_000; // characters, some minutes of speech; whoever wants the rest reads it at their own pace
 const local = () => localStorage;
 
 export class Room {
@@ -235,7 +236,9 @@ export class Room {
     const { busy, reply } = this.conversation;
     if (busy) this.#speaking = reply;
     else if (this.#speaking) {
-      this.spoken.value = `${this.#speaking.text}\n${this.#speaking.note}`;
+      const { text, note } = this.#speaking;
+      const long = text.length > LONGEST_SPOKEN;
+      this.spoken.value = `${long ? `${text.slice(0, LONGEST_SPOKEN)}… and more in the conversation` : text}\n${note}`;
       this.#speaking = null;
     }
   }
