@@ -230,7 +230,8 @@ def test_a_reply_is_said_once_and_whole(tab: Tab, scripted: Scripted) -> None:
     page.evaluate("""() => {
         window.said = [];
         const spoken = document.querySelector('#spoken');
-        new MutationObserver(() => said.push(spoken.textContent)).observe(spoken, {subtree: true, childList: true, characterData: true});
+        new MutationObserver(() => said.push(spoken.textContent)).observe(
+            spoken, {subtree: true, childList: true, characterData: true});
     }""")
     tab.ask("Count")
     text = tab.finish()
