@@ -94,6 +94,9 @@ def test_the_figures_agree_with_metrics_after_a_reply(tab: Tab, board: Page, ser
         int(row.split()[-3].replace(",", "")) for row in board.locator("[data-plot=cache] tbody tr").all_inner_texts()
     ]
     assert sum(blocks) == figures["cache_blocks"]
+    trees = board.locator("[data-reason] td:last-child").all_text_contents()
+    assert sum(map(int, trees)) == figures["trees_total"]
+    expect(board.locator("[data-reason=prefill]")).to_contain_text("prompt")
     assert all(address.startswith(server) for address in tab.addresses)
     assert tab.complaints == []
 

@@ -26,7 +26,7 @@ export function meanText(of: Distribution | null, unit: Unit): string {
 /** A bucket's bound as a mark on an axis: milliseconds without the unit below a second. */
 export function secondsMark(bound: number): string {
   if (bound === Number.POSITIVE_INFINITY) return "more";
-  return bound < 1 ? String(Math.round(bound * 1e6) / 1e3) : `${bound} s`;
+  return bound < 1 ? String(Math.round(bound * 1e6) / 1e3) : `${bound}s`;
 }
 
 export function countMark(bound: number): string {

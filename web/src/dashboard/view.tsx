@@ -5,6 +5,7 @@ import type { Server } from "../shell/server";
 import type { ViewProps } from "../shell/view";
 import { Board, type Spans } from "./board";
 import { Chart } from "./chart";
+import { Choices } from "./choices";
 import { Controls } from "./controls";
 import { Counts } from "./counts";
 import "./dashboard.css";
@@ -88,6 +89,7 @@ function Figures({ board, spans }: { board: Board; spans: Spans }) {
           <Histogram key={shown.id} shown={shown} spans={spans} />
         ))}
         <Depths spans={spans} />
+        <Choices spans={spans} />
         <Counts span={spans.always} />
       </div>
     </>

@@ -23,9 +23,9 @@ test("marks are short", () => {
     "1",
     "25",
     "500",
-    "1 s",
-    "2.5 s",
-    "120 s",
+    "1s",
+    "2.5s",
+    "120s",
     "more",
   ]);
   expect([1, 64, INF].map(countMark)).toEqual(["1", "64", "more"]);
