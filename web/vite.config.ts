@@ -15,7 +15,10 @@ export default defineConfig({
     target: "es2022",
     assetsInlineLimit: 0, // the content policy allows no data: but in images
     modulePreload: { polyfill: false },
-    rollupOptions: { output: { entryFileNames: "assets/[name]-[hash].js" } },
+    rolldownOptions: {
+      output: { entryFileNames: "assets/[name]-[hash].js" },
+      checks: { bundlerTimings: false }, // a busy machine is no fault of the page
+    },
   },
   // The development server passes the API on to a Paceline server, whose gate sees a page of its own host.
   server: { proxy: Object.fromEntries(API.map((path) => [path, { target: SERVER, ws: true }])) },
