@@ -22,7 +22,8 @@ Json = dict[str, Any]
 QUESTION = "Say this twice: the quick brown fox jumps over the lazy dog, and the lazy dog does not mind."
 DRAWN = """tree => ({
     step: Number(tree.dataset.step),
-    nodes: [...tree.querySelectorAll('[data-node]')].map(({dataset: {node, accepted, source}}) => [node, accepted, source]),
+    nodes: [...tree.querySelectorAll('[data-node]')].map(({dataset: {node, accepted, source}}) =>
+        [node, accepted, source]),
 })"""
 
 
