@@ -2,7 +2,7 @@
 
 import type { Signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { download } from "../shell/download";
+import { download } from "../chat/browser";
 import { Difference } from "./difference";
 import { exported } from "./export";
 import { LaneCard } from "./lanecard";
@@ -32,15 +32,19 @@ export function Stage({ room, model }: StageProps) {
   useEffect(() => lanes.current?.scrollIntoView({ block: "nearest" }), [race.plan]); // a race has begun
   return (
     <div class="race-stage">
-      <p id="race-verdict" class={race.notice ? "bar" : "race-verdict"} role="status" hidden={!outcome && !race.notice}>
-        {outcome ? verdict(outcome) : race.notice}
-        {race.locked && (
-          <>
-            {" "}
-            <a href="#/chat">Go to the chat, where the settings are.</a>
-          </>
+      <div id="race-verdict" role="status">
+        {(outcome || race.notice) && (
+          <p class={outcome ? "race-verdict" : "bar"}>
+            {outcome ? verdict(outcome) : race.notice}
+            {race.locked && (
+              <>
+                {" "}
+                <a href="#/chat">Go to the chat, where the settings are.</a>
+              </>
+            )}
+          </p>
         )}
-      </p>
+      </div>
       {outcome && !outcome.comparison.same && <Difference found={outcome.comparison} />}
       {shown && (
         <div class="race-lanes" ref={lanes}>
@@ -70,5 +74,5 @@ export function Stage({ room, model }: StageProps) {
 
 function save(outcome: Outcome, model: string): void {
   const run = exported(outcome, model, new Date());
-  download("paceline-race.json", "application/json", `${JSON.stringify(run, null, 1)}\n`);
+  download({ name: "paceline-race.json", type: "application/json", content: `${JSON.stringify(run, null, 1)}\n` });
 }

@@ -1,6 +1,6 @@
 // The strip of steps, with a sentence for the step it is at or the pointer is over, and how it is read.
 
-import { type ReadonlySignal, type Signal, useSignal } from "@preact/signals";
+import { type ReadonlySignal, useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import type { Cursor } from "./cursor";
 import { milliseconds } from "./format";
@@ -14,7 +14,7 @@ const FIRST_WIDTH = 480;
 
 export interface BarsProps {
   trace: Trace;
-  tick: Signal<number>;
+  tick: ReadonlySignal<number>;
   /** For what is read rather than watched. */
   slow: ReadonlySignal<number>;
   cursor: Cursor;

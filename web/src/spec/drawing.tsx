@@ -9,6 +9,7 @@ import { clipped, probability, treeSentence } from "./words";
 const NODE = { width: 112, height: 38 };
 const GAP = { x: 24, y: 8 };
 const EDGE = 6; // around the whole
+const TICK = `M${NODE.width - 16} 11l3 4 6-8`; // a shape, since a text would cost a layout of its own
 
 export interface DrawingProps {
   /** Steps of the reply before it. */
@@ -108,11 +109,7 @@ function Node({ node, place, accepted, text, source, note }: NodeProps) {
       <text class="spec-note" x={7} y={31}>
         {node === 0 || node === "own" ? note : `${shortSource(source)} ${note}`}
       </text>
-      {kind === "spec-right" && (
-        <text class="spec-tick" x={NODE.width - 7} y={16}>
-          ✓
-        </text>
-      )}
+      {kind === "spec-right" && <path class="spec-tick" d={TICK} />}
     </g>
   );
 }

@@ -1,6 +1,6 @@
 // When parts of the view are drawn again: never while they cannot be seen, and figures only as often as they can be read.
 
-import { type ReadonlySignal, type Signal, useSignal } from "@preact/signals";
+import { type ReadonlySignal, useSignal } from "@preact/signals";
 import type { RefObject } from "preact";
 import { useEffect } from "preact/hooks";
 
@@ -19,12 +19,12 @@ export function useVisible(element: RefObject<Element | null>): ReadonlySignal<b
 }
 
 /** Reads the tick, so that the component is drawn again with it, but only while it is seen. */
-export function drawWith(tick: Signal<number>, visible: ReadonlySignal<boolean>): void {
+export function drawWith(tick: ReadonlySignal<number>, visible: ReadonlySignal<boolean>): void {
   if (visible.value) void tick.value;
 }
 
 /** Changes with the tick, at most once in `ms`, and never misses the last change. */
-export function useSlow(tick: Signal<number>, ms: number): ReadonlySignal<number> {
+export function useSlow(tick: ReadonlySignal<number>, ms: number): ReadonlySignal<number> {
   const slow = useSignal(0);
   useEffect(() => {
     let timer: number | undefined;

@@ -11,7 +11,7 @@ import { stepSentence } from "./words";
 
 export interface SliderProps {
   trace: Trace;
-  tick: Signal<number>;
+  tick: ReadonlySignal<number>;
   cursor: Cursor;
   /** CSS pixels. */
   width: ReadonlySignal<number>;

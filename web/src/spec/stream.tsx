@@ -14,7 +14,7 @@ const AT_END = 8; // CSS pixels from the end that still count as being there
 
 export interface StreamProps {
   trace: Trace;
-  tick: Signal<number>;
+  tick: ReadonlySignal<number>;
   /** For what is read rather than watched. */
   slow: ReadonlySignal<number>;
   cursor: Cursor;

@@ -13,6 +13,7 @@ import { Tables } from "./tables";
 import type { Trace } from "./trace";
 
 const READ_MS = 200; // figures that change faster cannot be read
+const WATCH_MS = 30; // every other frame, which leaves the tree, that is a new one at each step, most of the time
 
 export interface SpeculationProps {
   /** Of the reply to look at; null: there is none yet. */
@@ -41,6 +42,7 @@ function Nothing() {
 
 function Reply({ trace, tick }: { trace: Trace; tick: Signal<number> }) {
   const slow = useSlow(tick, READ_MS);
+  const brisk = useSlow(tick, WATCH_MS);
   const cursor = useMemo(() => new Cursor(trace), [trace]);
   void slow.value;
   const { tally } = trace;
@@ -62,11 +64,11 @@ function Reply({ trace, tick }: { trace: Trace; tick: Signal<number> }) {
       )}
       {tally.steps > 0 && (
         <>
-          <Bars trace={trace} tick={tick} slow={slow} cursor={cursor} />
+          <Bars trace={trace} tick={brisk} slow={slow} cursor={cursor} />
           <Forest tick={tick} cursor={cursor} />
         </>
       )}
-      <Stream trace={trace} tick={tick} slow={slow} cursor={cursor} />
+      <Stream trace={trace} tick={brisk} slow={slow} cursor={cursor} />
       {tally.trees > 0 && <Tables trace={trace} tick={slow} />}
     </>
   );
