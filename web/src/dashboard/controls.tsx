@@ -1,6 +1,6 @@
 // How far back to look, a pause, and the figures as a file.
 
-import { download } from "../chat/browser";
+import { download } from "../shell/browser";
 import { type Board, WINDOWS } from "./board";
 import { csv } from "./csv";
 
