@@ -6,7 +6,7 @@ import type { Cursor } from "./cursor";
 import { Drawing } from "./drawing";
 import { onStepKey } from "./keys";
 import { Listing } from "./listing";
-import { drawWith, useVisible, useWidth } from "./live";
+import { useDrawing, useWidth } from "./live";
 import { treeSentence } from "./words";
 
 const FIRST_WIDTH = 600;
@@ -15,11 +15,10 @@ const SMALLEST = 0.15;
 
 export function Forest({ cursor, tick }: { cursor: Cursor; tick: Signal<number> }) {
   const box = useRef<HTMLElement>(null);
-  const visible = useVisible(box);
   const width = useWidth(box, FIRST_WIDTH).value;
   const whole = useSignal(false);
   const listed = useSignal(false);
-  drawWith(tick, visible);
+  useDrawing(box, tick)();
   const held = cursor.held.value !== null;
   const shown = cursor.shown;
   if (!shown) return null;

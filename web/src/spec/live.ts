@@ -1,11 +1,23 @@
-// When parts of the view are drawn again: never while they cannot be seen, and figures only as often as they can be read.
+// When parts of the view are drawn again: rarely while they cannot be seen, and figures only as often as they can be read.
 
 import { type ReadonlySignal, useSignal } from "@preact/signals";
 import type { RefObject } from "preact";
 import { useEffect } from "preact/hooks";
 
+const UNSEEN_MS = 1000; // still drawn now and then, for whoever reads the page without looking at it
+
+/**
+ * What a component, or an effect, calls to be run again with the tick while the element can be seen, and now and then
+ * while it cannot.
+ */
+export function useDrawing(element: RefObject<Element | null>, tick: ReadonlySignal<number>): () => void {
+  const visible = useVisible(element);
+  const rest = useSlow(tick, UNSEEN_MS);
+  return () => void (visible.value ? tick : rest).value;
+}
+
 /** Whether the element can be seen; true where the browser cannot tell. */
-export function useVisible(element: RefObject<Element | null>): ReadonlySignal<boolean> {
+function useVisible(element: RefObject<Element | null>): ReadonlySignal<boolean> {
   const visible = useSignal(true);
   useEffect(() => {
     if (!element.current || typeof IntersectionObserver === "undefined") return;
@@ -16,11 +28,6 @@ export function useVisible(element: RefObject<Element | null>): ReadonlySignal<b
     return () => observer.disconnect();
   }, [element, visible]);
   return visible;
-}
-
-/** Reads the tick, so that the component is drawn again with it, but only while it is seen. */
-export function drawWith(tick: ReadonlySignal<number>, visible: ReadonlySignal<boolean>): void {
-  if (visible.value) void tick.value;
 }
 
 /** Changes with the tick, at most once in `ms`, and never misses the last change. */

@@ -4,7 +4,7 @@ import type { ReadonlySignal, Signal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import type { Cursor } from "./cursor";
 import { onStepKey } from "./keys";
-import { drawWith, useVisible } from "./live";
+import { useDrawing } from "./live";
 import { STRIP_HEIGHT, stepAt, stripOf } from "./strip";
 import type { Trace } from "./trace";
 import { stepSentence } from "./words";
@@ -21,7 +21,7 @@ export interface SliderProps {
 
 export function Slider({ trace, tick, cursor, width, over }: SliderProps) {
   const box = useRef<HTMLDivElement>(null);
-  drawWith(tick, useVisible(box));
+  useDrawing(box, tick)();
   const strip = stripOf(trace.steps, trace.dropped, width.value);
   const held = cursor.held.value;
   const newest = trace.dropped + trace.steps.length;

@@ -5,7 +5,7 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { Card } from "./card";
 import type { Cursor } from "./cursor";
 import { TokenList } from "./list";
-import { drawWith, useVisible } from "./live";
+import { useDrawing } from "./live";
 import { originOf } from "./origins";
 import type { Trace } from "./trace";
 import { plural } from "./words";
@@ -24,7 +24,7 @@ export function Stream({ trace, tick, slow, cursor }: StreamProps) {
   const frame = useRef<HTMLDivElement>(null);
   const box = useRef<HTMLDivElement>(null);
   const list = useRef<TokenList | null>(null);
-  const visible = useVisible(frame);
+  const draw = useDrawing(frame, tick);
   const active = useSignal<number | null>(null);
 
   useEffect(() => {
@@ -40,7 +40,7 @@ export function Stream({ trace, tick, slow, cursor }: StreamProps) {
     };
     root.addEventListener("scroll", scrolled);
     const stop = effect(() => {
-      drawWith(tick, visible);
+      draw();
       tokens.update(trace, cursor.shown?.index ?? null);
       if (atEnd && active.peek() === null) root.scrollTop = root.scrollHeight;
     });
@@ -48,7 +48,7 @@ export function Stream({ trace, tick, slow, cursor }: StreamProps) {
       stop();
       root.removeEventListener("scroll", scrolled);
     };
-  }, [trace, tick, visible, cursor, active]);
+  }, [trace, tick, cursor, active]);
 
   const choose = (index: number | null) => {
     const step = index === null ? undefined : trace.token(index)?.step;

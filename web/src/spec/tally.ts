@@ -35,8 +35,9 @@ export class Tally {
   steps = 0;
   /** Steps that came with their tree, which alone count for drafters and depths. */
   trees = 0;
-  /** Steps for which nobody was allowed to guess. */
+  /** Steps for which nobody was allowed to guess, and those that read the prompt, for which nobody ever is. */
   off = 0;
+  prefill = 0;
 
   /** One delta: its steps, and how many tokens it brought. */
   add(steps: readonly Step[], emitted: number): void {
@@ -44,6 +45,7 @@ export class Tally {
     for (const step of steps) {
       this.steps += 1;
       if (step.reason === "off") this.off += 1;
+      if (step.reason === "prefill") this.prefill += 1;
       for (const token of step.tokens) this.#count(token.source, 1);
       if (step.tree) this.#addTree(step.tree);
     }

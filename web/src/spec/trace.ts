@@ -52,9 +52,9 @@ export class Trace {
     return this.#tokens.at(index);
   }
 
-  /** True while every step said that nobody may guess. */
+  /** True while every step behind the prompt said that nobody may guess. */
   get off(): boolean {
-    return this.tally.steps > 0 && this.tally.off === this.tally.steps;
+    return this.tally.off > 0 && this.tally.off + this.tally.prefill === this.tally.steps;
   }
 
   /** One text event: its text, its x_spec and when it came, as performance.now(). */

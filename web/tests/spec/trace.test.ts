@@ -78,10 +78,11 @@ describe("Trace", () => {
   it("knows that speculation is off once every step says so", () => {
     const off: Step = { ms: 5, nodes: 1, drafted: 0, accepted: 0, emitted: 1, reason: "off", tokens: [], tree: null };
     const trace = traced([]);
+    trace.push("a", { ...bare(1), steps: [{ ...off, reason: "prefill" }] }, 0);
     expect(trace.off).toBe(false);
-    trace.push("a", { ...bare(1), steps: [off] }, 1);
+    trace.push("b", { ...bare(1), steps: [off] }, 1);
     expect(trace.off).toBe(true);
-    trace.push("b", { ...bare(1), steps: [{ ...off, reason: "best" }] }, 2);
+    trace.push("c", { ...bare(1), steps: [{ ...off, reason: "best" }] }, 2);
     expect(trace.off).toBe(false);
   });
 
