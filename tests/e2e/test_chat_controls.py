@@ -29,6 +29,32 @@ def test_a_reply_that_was_cut_goes_on(tab: Tab, scripted: Scripted) -> None:
     assert page.locator("[data-action=go-on]").count() == 0
 
 
+def test_an_edit_and_a_reply_do_not_cross(tab: Tab, scripted: Scripted) -> None:
+    scripted.reply = lambda connection, event: complete(connection, "One")
+    page = tab.open(scripted.url)
+    tab.ask("First")
+    tab.finish()
+    page.click(".turn.user [data-action=edit]")
+    page.keyboard.type(", edited")
+    scripted.reply = lambda connection, event: stream(connection, "On and on")
+    tab.ask("Second")
+    page.focus(".chat-edit textarea")
+    page.keyboard.press("Enter")
+    expect(page.locator("#notice .sentence")).to_contain_text("stop it, then send")
+    assert page.input_value(".chat-edit textarea") == "First, edited"
+
+    page.click("#help-open")
+    page.keyboard.press("Escape")  # closes the help and not the reply
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    expect(page.locator("#stop")).to_be_enabled()
+    page.focus("#message")
+    page.keyboard.press("Escape")
+    tab.finish()
+    page.focus(".chat-edit textarea")
+    page.keyboard.press("Enter")
+    expect(page.locator(".turn.user .text")).to_have_text("First, edited")
+
+
 def test_copying_says_whether_it_worked(tab: Tab, scripted: Scripted) -> None:
     scripted.reply = lambda connection, event: complete(connection, "**One**")
     page = tab.open(scripted.url)

@@ -106,7 +106,12 @@ export class Room {
     this.hurry();
   }
 
+  /** Sends an edited turn; until that could be done its words stay where they were edited. */
   edit(turn: Turn, text: string): void {
+    if (this.conversation.busy) {
+      this.tell("A reply is on its way; wait for its end or stop it, then send the turn again.");
+      return;
+    }
     const settings = this.#settings();
     if (settings) this.#act((now) => this.conversation.edit(turn.key, text, settings, now));
     if (this.conversation.busy) this.editing.value = null;

@@ -97,9 +97,10 @@ export function Chat({ server, settings }: ViewProps) {
       },
     };
     const pressed = (event: KeyboardEvent) => {
+      if (help.value || message.current?.closest("[hidden]")) return; // the help or another view has the keys
       if (event.key === "Escape" && !event.isComposing && room.conversation.busy) room.stop();
       const action = shortcut(event);
-      if (!action || message.current?.closest("[hidden]")) return; // another view is shown
+      if (!action) return;
       event.preventDefault();
       deeds[action]();
     };
