@@ -26,8 +26,9 @@ def breaking(connection: ServerConnection, event: Event) -> None:
 
 
 def resuming(connection: ServerConnection, event: Event) -> None:
-    assert (event["response_id"], event["starting_after"]) == ("r", 2)
-    complete(connection, " a", " loaf", after=1)  # the last delta that arrived comes again
+    assert event["response_id"] == "r"
+    known = max(0, event["starting_after"] - 1)  # the last delta that arrived comes again
+    complete(connection, *("Half", " a", " loaf")[known:], after=known)
 
 
 def texts(tab: Tab) -> list[str]:
@@ -41,6 +42,7 @@ def test_a_reply_goes_on_after_a_drop(tab: Tab, scripted: Scripted) -> None:
     assert tab.finish() == "Half a loaf"
     expect(page.locator("#notice")).to_be_hidden()
     assert scripted.sessions[-1][0]["type"] == "x_response.resume"
+    assert scripted.sessions[-1][0]["starting_after"] == 2
     assert tab.complaints == []
 
 
@@ -51,7 +53,8 @@ def test_a_reply_goes_on_after_a_reload(tab: Tab, scripted: Scripted) -> None:
     tab.ask("More")
     expect(page.locator(".turn.assistant .text")).to_have_text("Half a")
     page.reload()
-    assert tab.finish() == "Half a loaf"
+    expect(page.locator(".turn.assistant .text")).to_have_text("Half a loaf")
+    tab.finish()
     assert texts(tab) == ["More", "Half a loaf"]
     assert page.evaluate("location.hash") == ""
 
@@ -149,7 +152,10 @@ def test_tabs_lose_nothing_of_each_other(tab: Tab, scripted: Scripted) -> None:
     tab.ask("At the same time")
     expect(tab.page.locator("#stop")).to_be_visible()
     other.ask("Here too")
-    expect(page.locator("#kept .sentence")).to_contain_text("goes on as a copy", timeout=10_000)
+    copies = [tab.page.locator("#kept"), page.locator("#kept")]  # of the slower one
+    while not any(copy.is_visible() for copy in copies):
+        page.wait_for_timeout(20)
+    assert [copy.is_visible() for copy in copies].count(True) == 1
     for shown in (tab.page, page):
         shown.keyboard.press("Escape")
         expect(shown.locator("#send")).to_be_visible()
@@ -230,7 +236,8 @@ def test_a_reply_is_said_once_and_whole(tab: Tab, scripted: Scripted) -> None:
     page.evaluate("""() => {
         window.said = [];
         const spoken = document.querySelector('#spoken');
-        new MutationObserver(() => said.push(spoken.textContent)).observe(spoken, {subtree: true, childList: true, characterData: true});
+        const kinds = {subtree: true, childList: true, characterData: true};
+        new MutationObserver(() => said.push(spoken.textContent)).observe(spoken, kinds);
     }""")
     tab.ask("Count")
     text = tab.finish()

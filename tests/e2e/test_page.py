@@ -19,7 +19,8 @@ def test_hostile_text_stays_text(tab: Tab, scripted: Scripted) -> None:
     scripted.reply = lambda connection, event: complete(connection, attack, attack)  # as a lone token and as a run
     page = tab.open(scripted.url)
     tab.ask(attack)
-    assert tab.finish() == attack * 2
+    shown = tab.finish()  # as Markdown, in which markup is text too
+    assert shown.count("<script>window.owned = 1</script><img src=x onerror='window.owned = 1'><b>") == 2
     assert page.locator(".turn.user .text").text_content() == attack
     assert page.text_content("#chip") == scripted.model
 

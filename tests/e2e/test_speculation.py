@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
 from browser import Tab
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Locator, expect
 from scripted_page import Event, Scripted, say
-from serve_command import serving
 from traced_reply import traced_deltas
 from websockets.sync.server import ServerConnection
 
@@ -25,13 +22,6 @@ DRAWN = """tree => ({
     nodes: [...tree.querySelectorAll('[data-node]')].map(({dataset: {node, accepted, source}}) =>
         [node, accepted, source]),
 })"""
-
-
-@pytest.fixture(scope="module")
-def server(chromium: Browser, default_model: Path) -> Iterator[str]:
-    """A running `paceline serve` with the default model; needs the browser first, so that both are skipped together."""
-    with serving(default_model, "--max-batch", "2", "--context-length", "2048") as (_, url):
-        yield f"{url}/"
 
 
 @dataclass

@@ -24,14 +24,17 @@ Event = dict[str, Any]
 
 @dataclass
 class Scripted:
-    """Serves the built page with the real server's headers; every response.create is answered by `reply`."""
+    """Serves the built page with the real server's headers; every response.create is answered by `reply`, a
+    response.cancel by the end of the response, everything else by `answer`."""
 
     reply: Callable[[ServerConnection, Event], None] = lambda connection, event: None
     resume: Callable[[ServerConnection, Event], None] = lambda connection, event: forgotten(connection, event)
+    answer: Callable[[ServerConnection, Event], None] = lambda connection, event: None
     key: str = ""
     model: str = "scripted"
     speculators: tuple[str, ...] = ("auto", "suffix", "none")
     sessions: list[list[Event]] = field(default_factory=list)  # what the page sent, by session
+    connections: list[ServerConnection] = field(default_factory=list)  # of the sessions
     url: str = ""
     files: Mapping[str, HeldFile] = field(default_factory=page_files)  # by path
 
@@ -57,6 +60,7 @@ class Scripted:
     def talk(self, connection: ServerConnection) -> None:
         heard: list[Event] = []
         self.sessions.append(heard)
+        self.connections.append(connection)
         say(connection, "session.created", session={"model": self.model})
         try:
             for message in connection:
@@ -68,8 +72,15 @@ class Scripted:
                     self.resume(connection, event)
                 elif event["type"] == "response.cancel":
                     say(connection, "response.done", response={"id": "r", "status": "cancelled"})
+                else:
+                    self.answer(connection, event)
         except ConnectionClosed:
             pass  # the page went on to another session
+
+    def drop(self, code: int) -> None:
+        """Every connection there is breaks."""
+        for connection in self.connections:
+            connection.close(code)
 
     def said(self) -> list[tuple[str, str]]:
         """Role and text of each item in the newest session, as a server would have them."""

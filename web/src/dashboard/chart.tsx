@@ -3,10 +3,10 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import { AXIS, colour, onThemeChange } from "../shell/canvas";
 import type { Row } from "./history";
 import type { Curve, Plot, Stroke } from "./plots";
 import { extremes } from "./series";
-import { colour, onThemeChange } from "./theme";
 
 const HEIGHT = 150; // CSS pixels
 const MARKS_S = [15, 60, 300, 900];
@@ -121,12 +121,6 @@ function options(plot: Plot, curves: readonly Curve[], width: number): uPlot.Opt
     points: { show: false },
     ...(plot.areas && { fill: () => `color-mix(in srgb, ${colour(stroke.token)} 25%, ${colour("--surface")})` }),
   }));
-  const axis = {
-    stroke: () => colour("--quiet"),
-    font: "12px system-ui, sans-serif",
-    grid: { stroke: () => colour("--line"), width: 1 },
-    ticks: { show: false },
-  };
   return {
     width,
     height: HEIGHT,
@@ -136,12 +130,12 @@ function options(plot: Plot, curves: readonly Curve[], width: number): uPlot.Opt
     scales: { x: { time: false }, y: { range: (_, __, most) => [0, most > 0 ? most * 1.05 : 1] } },
     axes: [
       {
-        ...axis,
+        ...AXIS,
         size: 24,
         splits: (_, __, from) => marks(-from),
         values: (_, splits) => splits.map(ago),
       },
-      { ...axis, size: 44, space: 32 },
+      { ...AXIS, size: 44, space: 32 },
     ],
     series: [{}, ...inOrder(plot, lines)],
   };

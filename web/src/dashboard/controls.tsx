@@ -1,5 +1,6 @@
 // How far back to look, a pause, and the figures as a file.
 
+import { download } from "../shell/browser";
 import { type Board, WINDOWS } from "./board";
 import { csv } from "./csv";
 
@@ -33,17 +34,13 @@ export function Controls({ board, empty, paused, pause }: ControlsProps) {
       <button type="button" onClick={() => pause(!paused)}>
         {paused ? "Go on" : "Pause"}
       </button>
-      <button type="button" disabled={empty} onClick={() => save(csv(board.history))}>
+      <button
+        type="button"
+        disabled={empty}
+        onClick={() => download({ name: "paceline-metrics.csv", type: "text/csv", content: csv(board.history) })}
+      >
         Save as CSV
       </button>
     </div>
   );
-}
-
-function save(text: string): void {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
-  link.download = "paceline-metrics.csv";
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // after the browser has taken it
 }

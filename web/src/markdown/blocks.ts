@@ -10,12 +10,14 @@ import {
   CODE_INDENT,
   cells,
   closes,
+  type Define,
   delimiterRow,
   fence,
   headingLevel,
   headingText,
   isRule,
   underlineLevel,
+  withoutDefinitions,
 } from "./starts";
 
 /** Is told what is found; each block is opened within those that are open. */
@@ -30,9 +32,6 @@ export interface BlockSink {
   /** The list turned out to have blank lines in it. */
   loosen(list: List): void;
 }
-
-/** How many characters at the start of the text define a link; 0 for none. */
-export type Define = (text: string) => number;
 
 /** Quotes and items within each other; what would go deeper is text. */
 const DEEPEST = 24;
@@ -115,6 +114,8 @@ export class Blocks implements LineSink {
 
   /** Puts a line that is not blank where it belongs. */
   #place(cursor: Cursor, matched: number): void {
+    const paragraph = this.#open[matched - 1];
+    if (paragraph?.kind === "paragraph" && this.#headed(cursor, paragraph)) return;
     let depth = matched;
     while (this.#container(cursor, depth)) depth = this.#open.length;
     const block = this.#open[depth - 1];
@@ -196,12 +197,7 @@ export class Blocks implements LineSink {
       this.#push({ kind: "code", fence: marks, language, text: "" });
       return true;
     }
-    if (
-      block?.kind === "paragraph" &&
-      block.text.length <= LONG &&
-      (this.#underlined(cursor, block) || this.#headed(cursor, block))
-    )
-      return true;
+    if (block?.kind === "paragraph" && this.#underlined(cursor, block)) return true;
     if (!isRule(cursor)) return false;
     this.#closeTo(this.#outside(depth));
     this.#push({ kind: "rule" });
@@ -211,7 +207,7 @@ export class Blocks implements LineSink {
 
   #underlined(cursor: Cursor, paragraph: Paragraph): boolean {
     const level = underlineLevel(cursor);
-    if (level === 0) return false;
+    if (level === 0 || paragraph.text.length > LONG) return false;
     this.#takeDefinitions(paragraph);
     if (paragraph.text === "") return false;
     this.#drop(paragraph);
@@ -224,7 +220,7 @@ export class Blocks implements LineSink {
   /** The paragraph's last line becomes a table's header, if this line says so. */
   #headed(cursor: Cursor, paragraph: Paragraph): boolean {
     const alignments = delimiterRow(cursor);
-    if (!alignments) return false;
+    if (!alignments || cursor.indent >= CODE_INDENT || paragraph.text.length > LONG) return false;
     const at = paragraph.text.lastIndexOf("\n") + 1;
     const header = paragraph.text.slice(at);
     if (cells(header).length !== alignments.length) return false;
@@ -297,10 +293,6 @@ export class Blocks implements LineSink {
   }
 
   #takeDefinitions(paragraph: Paragraph): void {
-    if (paragraph.text.length > LONG) return;
-    for (let taken = 1; taken > 0 && paragraph.text.startsWith("["); ) {
-      taken = this.#define(paragraph.text);
-      paragraph.text = paragraph.text.slice(taken).replace(/^\n/, "");
-    }
+    if (paragraph.text.length <= LONG) paragraph.text = withoutDefinitions(paragraph.text, this.#define);
   }
 }

@@ -100,3 +100,16 @@ export function cells(row: string): string[] {
   if (found.length > 1 && found.at(-1)?.trim() === "") found.pop();
   return found.map((cell) => cell.trim().replace(/\\\|/g, "|"));
 }
+
+/** How many characters at the start of the text define a link; 0 for none. */
+export type Define = (text: string) => number;
+
+/** What is left of a paragraph behind the links it defines. */
+export function withoutDefinitions(text: string, define: Define): string {
+  let left = text;
+  for (let taken = 1; taken > 0 && left.startsWith("["); ) {
+    taken = define(left);
+    left = left.slice(taken).replace(/^\n/, "");
+  }
+  return left;
+}

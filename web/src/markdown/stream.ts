@@ -1,5 +1,6 @@
 // A reply's Markdown on the page while it still grows, at the pace of the screen.
 
+import "./markdown.css";
 import { answerCopying } from "./code";
 import { Reply } from "./reply";
 

@@ -2,7 +2,7 @@
 
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { colour } from "../dashboard/theme";
+import { AXIS, colour } from "../shell/canvas";
 import type { LaneName } from "./plan";
 
 const HEIGHT = 180; // CSS pixels
@@ -54,12 +54,6 @@ function options(width: number): uPlot.Options {
     spanGaps: true, // a lane has no value at the other's moments
     ...(uPlot.paths.stepped && { paths: uPlot.paths.stepped({ align: 1 }) }),
   });
-  const axis: uPlot.Axis = {
-    stroke: () => colour("--quiet"),
-    font: "12px system-ui, sans-serif",
-    grid: { stroke: () => colour("--line"), width: 1 },
-    ticks: { show: false },
-  };
   const deaf = () => null; // the mark follows the replay, not the pointer
   return {
     width,
@@ -74,8 +68,8 @@ function options(width: number): uPlot.Options {
     },
     scales: { x: { time: false }, y: { range: (_, __, most) => [0, Math.max(1, most * 1.05)] } },
     axes: [
-      { ...axis, size: 28, space: 56, values: (_, marks) => marks.map((mark) => `${mark} s`) },
-      { ...axis, size: 44, space: 32 },
+      { ...AXIS, size: 28, space: 56, values: (_, marks) => marks.map((mark) => `${mark} s`) },
+      { ...AXIS, size: 44, space: 32 },
     ],
     series: [{}, line("plain"), line("speculating")],
   };

@@ -34,7 +34,7 @@ export function LaneCard({ name, lane, turn, phase, at }: LaneCardProps) {
       <header>
         <h2 id={`race-${name}`}>{TITLES[name]}</h2>
         <span class="race-clock">{clock(lane, at)}</span>
-        <span class="race-quiet">{stateWords(lane, turn, phase === name)}</span>
+        <span class="race-quiet">{stateWords(lane, turn, phase, name)}</span>
       </header>
       <div class="race-text" dir="auto" ref={place} />
       <dl class="race-figures">
@@ -66,8 +66,9 @@ function clock(lane: Lane | null, at: number | null): string {
   return `${(Math.min(end, at ?? end) / 1000).toFixed(2)} s`;
 }
 
-function stateWords(lane: Lane | null, turn: number, runs: boolean): string {
-  if (lane === null) return turn === 0 ? "runs first" : "runs next";
-  if (runs) return "runs now";
+function stateWords(lane: Lane | null, turn: number, phase: Phase, name: LaneName): string {
+  if (lane === null && turn === 0) return phase === "warming" ? "waits until the prompt is read" : "runs first";
+  if (lane === null) return "runs next";
+  if (phase === name) return "runs now";
   return lane.total === null ? "broken off" : `ran ${turn === 0 ? "first" : "second"}`;
 }

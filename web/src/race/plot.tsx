@@ -1,7 +1,7 @@
 // The plot's place on the page, its legend and what it says in words.
 
 import { useEffect, useRef } from "preact/hooks";
-import { onThemeChange } from "../dashboard/theme";
+import { onThemeChange } from "../shell/canvas";
 import { milliseconds } from "../spec/format";
 import type { Chart } from "./chart";
 import { curve } from "./curve";

@@ -2,7 +2,7 @@
 
 import type { Signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { download } from "../chat/browser";
+import { download } from "../shell/browser";
 import { Difference } from "./difference";
 import { exported } from "./export";
 import { LaneCard } from "./lanecard";
@@ -46,6 +46,7 @@ export function Stage({ room, model }: StageProps) {
         )}
       </div>
       {outcome && !outcome.comparison.same && <Difference found={outcome.comparison} />}
+      {replay && moment && <Playback room={room} replay={replay} at={moment.at} playing={moment.playing} />}
       {shown && (
         <div class="race-lanes" ref={lanes}>
           {LANES.map((name) => (
@@ -60,7 +61,6 @@ export function Stage({ room, model }: StageProps) {
           ))}
         </div>
       )}
-      {replay && moment && <Playback room={room} replay={replay} at={moment.at} playing={moment.playing} />}
       {outcome && <Plot outcome={outcome} at={moment?.at ?? outcome.total.plain} />}
       {room.results.rows.length > 0 && <Table rows={room.results.rows} />}
       {outcome && (

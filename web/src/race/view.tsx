@@ -19,8 +19,8 @@ export default function View({ server, settings }: ViewProps) {
     <main class="race">
       <p class="race-lead">
         The same prompt, answered twice with the same seed: once token by token, once speculating. The text must be the
-        same; only the time may differ. The replies are made one after the other, so that neither slows the other, and
-        the prompt is put into the cache before, so that neither has to read it.
+        same; only the time may differ. The replies are made one after the other, so that neither slows the other, with
+        the prompt in the cache, so that neither has to read it. Other replies at the same time would slow both.
       </p>
       <RaceFields room={room} form={form} settings={settings.value} />
       <Stage room={room} model={server.model} />

@@ -14,7 +14,7 @@ export function timeSaved({ plain, speculating }: Record<LaneName, number>): str
   if (Math.abs(change) < EVEN) return `As fast as each other: ${fast} speculating, ${slow} plain.`;
   const times = `${decimal(plain / speculating)} times as fast`;
   if (change < 0) return `${fast} instead of ${slow}: ${percent(-change)} less, ${times}.`;
-  return `Speculating took longer: ${fast} instead of ${slow}, ${percent(change)} more. Try another drafter or a smaller tree.`;
+  return `Speculating took longer: ${fast} instead of ${slow}, ${percent(change)} more. Race again to see whether it stays so, or try another drafter or a smaller tree.`;
 }
 
 const counted = (count: number, noun: string) => `${count} ${noun}${count === 1 ? "" : "s"}`;

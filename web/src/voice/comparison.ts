@@ -3,12 +3,16 @@
 import { milliseconds } from "../spec/format";
 import type { Turn } from "./turn";
 
+const NOTABLE_MS = 50; // a shorter wait for the end of a turn is not worth a sentence
+
 /** "" while there is nothing to tell. */
 export function comparison(turn: Turn): string {
-  const { ended, firstText, firstClause, brokeIn, cancelled, cut } = turn;
+  const { heard, ended, firstText, firstClause, brokeIn, cancelled, cut } = turn;
   const sentences: string[] = [];
   if (ended !== null && firstText !== null) {
-    sentences.push(`Text came ${milliseconds(firstText - ended)} after you stopped${known(turn)}.`);
+    sentences.push(`Text came ${milliseconds(firstText - ended)} after your turn had ended${known(turn)}.`);
+    if (ended - heard >= NOTABLE_MS)
+      sentences.push(`That the turn had ended was clear ${milliseconds(ended - heard)} after the last words.`);
     if (firstClause !== null)
       sentences.push(`The first clause was ready to be spoken after ${milliseconds(firstClause - ended)}.`);
   }

@@ -6,7 +6,7 @@ import { recall, remember } from "../settings/storage";
 export interface VoiceOptions {
   /** What is recognised, such as "en-US". */
   language: string;
-  /** Replies are spoken aloud; otherwise they are shown word by word. */
+  /** Replies are spoken aloud where the browser has a voice; otherwise they are shown word by word. */
   aloud: boolean;
   /** A voice's URI; "": the browser's choice. */
   voice: string;
@@ -25,7 +25,7 @@ const within = (value: number, { low, high }: { low: number; high: number }, oth
 
 /** language: the browser's own, until another is chosen. */
 export function optionsStore(language: string): Signal<VoiceOptions> {
-  const defaults: VoiceOptions = { language, aloud: false, voice: "", rate: 1, pace: 170 };
+  const defaults: VoiceOptions = { language, aloud: true, voice: "", rate: 1, pace: 170 };
   const stored = recall(local, "voice");
   const known = Object.entries(defaults).filter(([name, value]) => typeof stored[name] === typeof value);
   const options = signal({ ...defaults, ...Object.fromEntries(known.map(([name]) => [name, stored[name]])) });

@@ -36,7 +36,9 @@ export class Pending {
 
   /** words: all the recogniser holds for said. linked: whether there is a session that can be told. */
   hear(words: string, linked: boolean): ClientEvent[] {
-    this.turn ??= new Turn(this.#clock.now());
+    const now = this.#clock.now();
+    this.turn ??= new Turn(now);
+    this.turn.heard = now;
     this.#become(joined(this.#kept, words));
     return linked ? this.#tell() : [];
   }

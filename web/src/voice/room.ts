@@ -37,7 +37,7 @@ export class Room {
   readonly options: Signal<VoiceOptions>;
   readonly loop: VoiceLoop;
   readonly replay: Replay;
-  /** null: this browser does not recognise speech. */
+  /** null: this browser does not recognise speech, or not on a page that came over an open network. */
   readonly microphone: Microphone | null;
   /** null: this browser does not speak. */
   readonly synthesis: SpeechSynthesis | null;
@@ -68,7 +68,7 @@ export class Room {
       clock: PAGE_CLOCK,
     });
     this.replay = new Replay(this.loop, PAGE_CLOCK);
-    const make = recogniserOf(page);
+    const make = page.isSecureContext ? recogniserOf(page) : null;
     const recognition = make && new BrowserRecognition(make, PAGE_CLOCK.now);
     this.microphone = recognition && new Microphone(this.loop, recognition, PAGE_CLOCK);
   }

@@ -5,13 +5,18 @@ import { change, PACE } from "./options";
 import type { Room } from "./room";
 import { ownWords, SCRIPTS } from "./transcripts";
 
+const NO_RECOGNITION =
+  "This browser has no speech recognition (Chrome, Edge and Safari do); play a transcript or type instead.";
+const OPEN_NETWORK =
+  "Browsers give the microphone only to pages that come over https or from this machine; open the page so, or type instead.";
+
 export function ByMicrophone({ room }: { room: Room }) {
   const { microphone } = room;
   return (
     <section aria-labelledby="voice-microphone">
       <h2 id="voice-microphone">Speak</h2>
       {microphone === null ? (
-        <p>This browser has no speech recognition (Chrome, Edge and Safari do); play a transcript or type instead.</p>
+        <p>{isSecureContext ? NO_RECOGNITION : OPEN_NETWORK}</p>
       ) : (
         <Talking room={room} held={microphone.listening === "held"} free={microphone.listening === "free"} />
       )}

@@ -17,7 +17,9 @@ export class Turn {
   readonly begun: number;
   readonly appends: number[] = [];
   readonly ready: Ready[] = [];
-  /** The person stopped. */
+  /** The recogniser told of the newest words. */
+  heard: number;
+  /** The turn was ended: by a silence, a released button, a press. */
   ended: number | null = null;
   /** The words were committed and the reply asked for: later than `ended` where something had to end first. */
   asked: number | null = null;
@@ -35,6 +37,7 @@ export class Turn {
 
   constructor(begun: number) {
     this.begun = begun;
+    this.heard = begun;
   }
 
   append(at: number): void {

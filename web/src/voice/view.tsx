@@ -3,6 +3,7 @@
 import { useEffect, useMemo } from "preact/hooks";
 import type { ViewProps } from "../shell/view";
 import { Choices } from "./choices";
+import type { VoiceLoop } from "./loop";
 import { Room } from "./room";
 import { ByMicrophone, ByTranscript, ByTyping } from "./speaking";
 import { Stage } from "./stage";
@@ -20,7 +21,10 @@ export default function View({ server, settings }: ViewProps) {
         A voice loop on one connection: words are computed while they are spoken, the reply is spoken clause by clause,
         and breaking in ends it where you stopped listening.
       </p>
-      <Bars room={room} />
+      <div role="alert">
+        <Away room={room} />
+        <Notice loop={loop} />
+      </div>
       <div class="voice-columns">
         <div class="voice-column">
           <Stage loop={loop} />
@@ -63,30 +67,31 @@ function Presses({ room }: { room: Room }) {
   );
 }
 
-/** What is wrong, and what to do about it. */
-function Bars({ room }: { room: Room }) {
+/** Why there is no session, and what to do about it. */
+function Away({ room }: { room: Room }) {
   const { state, sentence } = room.link.value;
+  if (sentence === "") return null;
   return (
-    <div role="alert">
-      {sentence !== "" && (
-        <p class="bar voice-bar-row">
-          <span>{sentence}</span>
-          {state === "waiting" && (
-            <button type="button" onClick={() => room.hurry()}>
-              Try now
-            </button>
-          )}
-          {state === "locked" && <a href="#/chat">Open the settings</a>}
-        </p>
+    <p class="bar voice-bar-row">
+      <span>{sentence}</span>
+      {state === "waiting" && (
+        <button type="button" onClick={() => room.hurry()}>
+          Try now
+        </button>
       )}
-      {room.loop.notice !== "" && (
-        <p class="bar voice-bar-row">
-          <span>{room.loop.notice}</span>
-          <button type="button" onClick={() => room.loop.tell("")}>
-            Dismiss
-          </button>
-        </p>
-      )}
-    </div>
+      {state === "locked" && <a href="#/chat">Open the settings</a>}
+    </p>
+  );
+}
+
+function Notice({ loop }: { loop: VoiceLoop }) {
+  if (loop.notice === "") return null;
+  return (
+    <p class="bar voice-bar-row">
+      <span>{loop.notice}</span>
+      <button type="button" onClick={() => loop.tell("")}>
+        Dismiss
+      </button>
+    </p>
   );
 }

@@ -54,7 +54,7 @@ function afterwards({ ended, asked, firstText, firstClause, firstSound }: Turn):
     ...row("First clause", firstClause),
     ...row("Voice begins", firstSound),
   ];
-  return { name: "After you stopped", span: longest(rows), rows };
+  return { name: "After your turn", span: longest(rows), rows };
 }
 
 function breakingIn({ brokeIn, cancelled }: Turn): Group | null {

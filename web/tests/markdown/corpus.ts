@@ -48,12 +48,12 @@ export const ORDINARY: string[] = [
   "**Note:** text\n***\n* * *\n*a*\n",
   "Line one.\n    not code\nend",
   "# Title\ntext right after\n## More\n- list right after\n```\ncode right after\n```\n> quote",
-  "[a]: https://a.example\n    indented\n",
   "* a\n\n  b\n\n\n  c\n* d",
 ];
 
 /** Where marked has no same answer: raw HTML is text here, links stay on safe addresses. */
 export const NASTY: string[] = [
+  "[a]: https://a.example\n    indented\n",
   "<script>alert(1)</script>",
   "a <b>bold</b> <img src=x onerror=alert(1)> z",
   "<div>\n**x**\n\n<style>body{display:none}</style>\n</div>",

@@ -84,6 +84,7 @@ describe("a turn", () => {
     expect(stage.loop.turns).toEqual([
       expect.objectContaining({
         begun: 0,
+        heard: 0,
         appends: [0],
         ready: [{ at: 100, tokens: 44, stable: 41 }],
         ended: 500,
@@ -389,6 +390,19 @@ describe("a lost connection", () => {
     ]);
     stage.clock.pass(10_000); // nothing is waited for any more
     expect(stage.renewed).toBe(0);
+  });
+
+  it("after the turn that broke in has ended asks it once the server is back", () => {
+    const stage = new Stage().up().ask().say(REPLY, 10, 20);
+    stage.voice.finish();
+    stage.loop.hear("And the sun?");
+    stage.loop.endTurn();
+    stage.loop.down();
+    expect(stage.loop.state).toBe("thinking");
+    stage.take();
+    stage.server("session.created");
+    expect(stage.types().slice(-3)).toEqual(["input_text.append", "input_text.commit", "response.create"]);
+    expect(stage.lines.slice(1)).toEqual(["assistant: It is far. |", "user: And the sun?"]);
   });
 
   it("lets a turn end that is asked once the server is back", () => {

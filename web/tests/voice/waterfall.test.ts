@@ -8,6 +8,7 @@ function turn(): Turn {
   turn.append(1_000);
   turn.append(1_400);
   turn.prefilled(1_450, { type: "x_input_text.prefilled", tokens: 44, stable_tokens: 41 });
+  turn.heard = 1_300;
   turn.ended = turn.asked = 2_000;
   turn.firstText = 2_063;
   turn.firstClause = 2_120;
@@ -26,7 +27,7 @@ describe("waterfall", () => {
         ],
       },
       {
-        name: "After you stopped",
+        name: "After your turn",
         span: 120,
         rows: [
           { name: "Reply asked for", ticks: [], until: 0, note: "0.0 ms" },
@@ -58,12 +59,13 @@ describe("comparison", () => {
   it("says what was certain, then what was found computed", () => {
     const spoken = turn();
     expect(comparison(spoken)).toBe(
-      "Text came 63.0 ms after you stopped; 41 of 44 prompt tokens were already certain. " +
+      "Text came 63.0 ms after your turn had ended; 41 of 44 prompt tokens were already certain. " +
+        "That the turn had ended was clear 700 ms after the last words. " +
         "The first clause was ready to be spoken after 120 ms.",
     );
     spoken.finish({ input_tokens: 44, input_token_details: { cached_tokens: 32 } });
     expect(comparison(spoken)).toMatch(
-      /^Text came 63\.0 ms after you stopped; 32 of 44 prompt tokens were already computed\./,
+      /^Text came 63\.0 ms after your turn had ended; 32 of 44 prompt tokens were already computed\./,
     );
   });
 

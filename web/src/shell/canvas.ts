@@ -1,4 +1,6 @@
-// The page's colours for what is drawn on a canvas, which styles do not reach.
+// The page's looks for what is drawn on a canvas, which styles do not reach.
+
+import type uPlot from "uplot";
 
 /** token: a custom property of the page's style, such as "--line". */
 export function colour(token: string): string {
@@ -16,3 +18,11 @@ export function onThemeChange(changed: () => void): () => void {
     chosen.disconnect();
   };
 }
+
+/** An axis of a plot, in the colours that hold when it is drawn. */
+export const AXIS: uPlot.Axis = {
+  stroke: () => colour("--quiet"),
+  font: "12px system-ui, sans-serif",
+  grid: { stroke: () => colour("--line"), width: 1 },
+  ticks: { show: false },
+};
