@@ -12,6 +12,8 @@ from .reply_parts import Span
 if TYPE_CHECKING:
     from paceline.spec.planner import Reason
 
+TREES_KEPT = 16  # of a delta that waits: a client that is behind for longer than that many steps has no eyes for more
+
 
 class StepCounts:
     """Guesses drafted and accepted and tokens emitted since the last delta that left; `emitted` sums to the usage.
@@ -67,15 +69,15 @@ class StepCounts:
 
 def add_counts(first: JsonObject, second: JsonObject) -> JsonObject:
     """The `x_spec` of two deltas that became one, either of which may have had none: counts add up, and the second has
-    the last word on the rest. Steps are joined without the trees of any but the newest, and what the text is made of is
-    only told where both tell it.
+    the last word on the rest. Steps are joined, the newest TREES_KEPT with their trees, and what the text is made
+    of is only told where both tell it.
     """
     joined = first | second
     for key in ("drafted", "accepted", "emitted"):
         joined[key] = first.get(key, 0) + second.get(key, 0)
     if "steps" in joined:
         steps = [*first.get("steps", ()), *second.get("steps", ())]
-        joined["steps"] = [*map(_without_tree, steps[:-1]), *steps[-1:]]
+        joined["steps"] = [*map(_without_tree, steps[:-TREES_KEPT]), *steps[-TREES_KEPT:]]
     joined.pop("spans", None)
     if "spans" in first and "spans" in second:
         joined["spans"] = [*first["spans"], *second["spans"]]

@@ -99,6 +99,10 @@ def test_the_page_is_built_with_exact_versions_from_any_registry() -> None:
     installed = {path: entry for path, entry in lock.items() if path}
     assert len(installed) > 20
     assert all("integrity" in entry and "resolved" not in entry for entry in installed.values())
+    # `npm ci` refuses a list that leaves one out, as npm itself does with optional ones it could not find.
+    names = {path.rpartition("node_modules/")[2] for path in installed}
+    for path, entry in installed.items():
+        assert {*entry.get("dependencies", ()), *entry.get("optionalDependencies", ())} <= names, path
 
 
 def test_every_imported_library_is_a_declared_dependency() -> None:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from drafting_service import DRAFTERS
+from drafting_service import DRAFTERS, drafting_service
 from every_protocol import PROTOCOLS, Client
 from neutral import Asked, Json
 from raw_sockets import reset
 from realtime_client import events_until, say, user
-from service import wait_until_idle
+from service import live_server, wait_until_idle
 from speaking_model import SCRIPTS, Scripts
 from talks import last_seq
+from tiny_models import make_folder
 from traces import assert_traced
 
 OPENINGS = Scripts().openings
@@ -88,6 +89,29 @@ def _text(chunk: Json) -> str:
     return str(chunk["choices"][0]["delta"].get("content") or "")
 
 
+@pytest.fixture(scope="module")
+def unlearnt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """Of a server that does not know yet how seldom some of its drafters are right."""
+    folder = tmp_path_factory.mktemp("unlearnt")
+    make_folder(folder / "model", "smollm2", max_position_embeddings=1024)
+    service = drafting_service(folder / "model", folder)
+    service.start()
+    with live_server(service) as live:
+        client = Client(live)
+        yield client
+        client.close()
+    service.stop()
+
+
+@pytest.mark.parametrize("mode", DRAFTERS)
+def test_guesses_of_every_drafter_are_told(unlearnt: Client, mode: str) -> None:
+    deltas, emitted = streamed(unlearnt, RANDOM["formed" if mode == "grammar" else "greedy"], mode)
+    steps = assert_traced(deltas, emitted)
+    guessed = [step for step in steps if step["drafted"]]
+    assert {source for step in guessed for source in step["tree"]["sources"][1:]} == {mode}
+    assert any(step["accepted"] for step in guessed) or mode not in ("suffix", "grammar", "draft")
+
+
 @pytest.mark.parametrize("mode", ["none", "auto", *DRAFTERS])
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_every_token_is_told_with_its_step(clients: dict[str, Client], case: tuple[str, str], mode: str) -> None:
@@ -99,9 +123,14 @@ def test_every_token_is_told_with_its_step(clients: dict[str, Client], case: tup
     sources = {name for step in steps for token in step["tokens"] for name in token["source"].split("+")}
     if mode != "auto":
         assert sources <= {"", mode} - {"none"}
-    events = realtime(client, asked, mode)
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_a_socket_tells_the_same(clients: dict[str, Client], case: tuple[str, str]) -> None:
+    """But for trees of deltas that were merged because the steps were faster than the socket."""
+    events = realtime(clients[case[0]], asked_of(case), DRAFTERS[CASES.index(case) % len(DRAFTERS)])
     deltas = [event for event in events if "delta" in event]
-    assert_traced(deltas, emitted)
+    assert_traced(deltas, events[-1]["response"]["usage"]["output_tokens"])
 
 
 @pytest.mark.parametrize("name", ["words", "a stop string that is not completed", "no call after all"])

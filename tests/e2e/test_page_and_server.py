@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
 from browser import REPLY_MS, Tab
-from playwright.sync_api import Browser, Page, expect
-from serve_command import serving
+from playwright.sync_api import Page, expect
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("chromium")]
 
 
-@pytest.fixture(scope="module")
-def server(chromium: Browser, default_model: Path) -> Iterator[str]:
-    """A running `paceline serve` with the default model; needs the browser first, so that both are skipped together."""
-    with serving(default_model, "--max-batch", "2", "--context-length", "2048") as (_, url):
-        yield f"{url}/"
-
-
 def set_up(tab: Tab, url: str, *, tokens: int) -> Page:
     page = tab.open(url)
+    tab.settings()
     page.fill("#seed", "7")
     page.fill("#max-tokens", str(tokens))
     expect(page.locator("#chip")).to_have_attribute("data-state", "open")

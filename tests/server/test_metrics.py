@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 import time
+from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -8,6 +10,7 @@ from paceline.engine.tallies import GuessCounts, SizeCounts
 from paceline.engine.telemetry import EngineStats
 from paceline.server.metrics import Meter, Metrics
 
+ROOT = Path(__file__).parents[2]
 STATS = EngineStats(
     running=2,
     waiting=3,
@@ -113,3 +116,18 @@ def test_cancelled_replies_do_not_count_as_fast_ones() -> None:
     meter.tokens(2)
     meter.end("cancelled")
     assert value(metrics, "request_latency_seconds_count") == 0
+
+
+def test_the_dashboard_finds_every_family_that_it_reads() -> None:
+    families = json.loads((ROOT / "web" / "src" / "dashboard" / "families.json").read_text())
+    metrics = Metrics(lambda: STATS)
+    meter = Meter(metrics, "chat", time.perf_counter())
+    meter.end("stop")
+    metrics.answers.labels("/metrics", "200").inc()
+    told = {}
+    for family in text_string_to_metric_families(metrics.exposition().decode()):
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        labels = {label for sample in family.samples for label in sample.labels} - {"le"}
+        told[name] = (family.type, labels)
+    for family in families.values():
+        assert told.get(family["name"]) == (family["kind"], set(family["labels"])), family["name"]

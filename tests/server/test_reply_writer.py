@@ -10,6 +10,7 @@ import pytest
 from chat_completions import choice_of
 from part_readers import RUN, EveryKind
 from service import ENDLESS
+from traces import assert_traced
 
 from paceline.server.chat_shape import ChatShape
 from paceline.server.fields import Fields, JsonObject
@@ -90,6 +91,24 @@ async def test_figures_of_a_step_ride_on_one_chunk(service: Service) -> None:
     counts = [event["usage"]["completion_tokens"] for event in events]
     assert counts == sorted(counts)
     assert counts[-1] == body["usage"]["completion_tokens"] == 80
+
+
+async def test_with_a_trace_every_chunk_of_words_tells_what_it_is_made_of(service: Service) -> None:
+    """And no other; the steps ride on the first of theirs."""
+    events, body = await written(service, speculation={"mode": "suffix", "trace": True})
+    told = [event for event in events if event["choices"]]
+    words = [event for event in told if event["choices"][0]["delta"].get("content")]
+    assert words
+    deltas = [{"delta": _content(event), "x_spec": event["x_spec"]} for event in told if "x_spec" in event]
+    assert_traced(deltas, body["usage"]["completion_tokens"])
+    for event in told:
+        choice = event["choices"][0]
+        whole = event in words or (choice["finish_reason"] is not None and "x_spec" in event)
+        assert ("spans" in event.get("x_spec", {})) == whole
+
+
+def _content(event: JsonObject) -> str:
+    return str(event["choices"][0]["delta"].get("content") or "")
 
 
 async def test_figures_of_text_that_was_held_back_for_nothing_come_with_the_finish(service: Service) -> None:

@@ -6,7 +6,7 @@ from token_replies import TOKENIZER, letters
 from traces import chain_trace
 
 from paceline.server.committer import Piece
-from paceline.server.step_counts import StepCounts, add_counts, without_trees
+from paceline.server.step_counts import TREES_KEPT, StepCounts, add_counts, without_trees
 from paceline.server.step_trace import step_body
 
 
@@ -53,15 +53,19 @@ def traced(text: str, *spans: list[object]) -> dict[str, Any]:
     return counts.take(None) | ({"spans": list(spans)} if spans else {})
 
 
-def test_of_merged_deltas_the_newest_step_alone_keeps_its_tree() -> None:
+def test_of_merged_deltas_the_newest_steps_keep_their_trees() -> None:
     first, second = traced("ab", [1, "x"]), traced("cd", [2, ""], [1, "y"])
     kept = (repr(first), repr(second))
     both = add_counts(first, second)
-    assert [entry["tree"] for entry in both["steps"]] == [None, step("cd")["tree"]]
+    assert [entry["tree"] for entry in both["steps"]] == [step("ab")["tree"], step("cd")["tree"]]
     assert [entry["tokens"] for entry in both["steps"]] == [step("ab")["tokens"], step("cd")["tokens"]]
     assert both["spans"] == [[1, "x"], [2, ""], [1, "y"]]
     assert both["emitted"] == 4
-    assert add_counts(both, traced("e"))["steps"][:2] == [entry | {"tree": None} for entry in both["steps"]]
+    many = both
+    for _ in range(TREES_KEPT):
+        many = add_counts(many, traced("e"))
+    assert many["steps"][:2] == [entry | {"tree": None} for entry in both["steps"]]
+    assert [entry["tree"] for entry in many["steps"][2:]] == [step("e")["tree"]] * TREES_KEPT
     assert (repr(first), repr(second)) == kept
     bare = add_counts(first, {"drafted": 0, "accepted": 0, "emitted": 0, "steps": []})
     assert bare["steps"] == first["steps"]  # no newer step came

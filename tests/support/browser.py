@@ -36,6 +36,11 @@ class Tab:
         self.page.goto(url)
         return self.page
 
+    def settings(self) -> None:
+        """Opens the settings where they are not."""
+        if self.page.locator("#settings").is_hidden():
+            self.page.click("#settings-toggle")
+
     def ask(self, text: str) -> None:
         self.page.fill("#message", text)
         self.page.press("#message", "Enter")

@@ -21,7 +21,7 @@ export class Records {
   readonly #options: RecordsOptions;
   readonly #channel = new BroadcastChannel("paceline.conversations");
   #timer = 0;
-  #kept = ""; // the mark of what was kept or shown last
+  #kept = mark([]); // of what was kept or shown last
 
   constructor(options: RecordsOptions) {
     this.#options = options;
@@ -42,16 +42,18 @@ export class Records {
     if (typeof id === "string") await this.#show(id, load?.type === "reload");
   }
 
-  /** Something may have changed; it is kept soon, or at once where nothing runs any more. */
+  /** Something may have changed: growing text is kept soon, all else at once. */
   changed(): void {
-    if (this.#timer || this.#mark() === this.#kept) return;
-    const running = this.#options.turns().at(-1)?.state === "running";
-    this.#timer = window.setTimeout(() => this.now(), running ? PAUSE_MS : 0);
+    const { shape, length } = this.#mark();
+    if (shape !== this.#kept.shape) {
+      clearTimeout(this.#timer);
+      this.#timer = window.setTimeout(() => this.now());
+    } else if (length !== this.#kept.length) this.#timer ||= window.setTimeout(() => this.now(), PAUSE_MS);
   }
 
   /** Keeps what is not kept yet. */
   now(): void {
-    if (this.#mark() === this.#kept) return;
+    if (this.#same()) return;
     void this.shelf.save(this.#options.turns().map(keep));
     this.#settle();
   }
@@ -68,7 +70,7 @@ export class Records {
   async #show(id: string, resume: boolean): Promise<void> {
     const kept = await this.shelf.open(id);
     if (!kept) return;
-    if (this.#mark() !== "") {
+    if (this.#options.turns().length > 0) {
       this.shelf.fresh(); // the person was faster, and goes on with what was begun
       return;
     }
@@ -84,20 +86,34 @@ export class Records {
     remember(session, "open", { id: this.shelf.id });
   }
 
-  // Other turns have other marks; text only grows at the end.
-  #mark(): string {
-    const turns = this.#options.turns();
-    const last = turns.at(-1);
-    return last ? `${turns.length} ${last.key} ${last.text.length} ${last.state}` : "";
+  #mark(): Mark {
+    return mark(this.#options.turns());
+  }
+
+  #same(): boolean {
+    const { shape, length } = this.#mark();
+    return shape === this.#kept.shape && length === this.#kept.length;
   }
 
   async #heard(word: Word): Promise<void> {
     const kept = await this.shelf.heard(word);
-    if (!kept || this.#mark() !== this.#kept || this.#options.at()) return;
+    if (!kept || !this.#same() || this.#options.at()) return;
     this.shelf.adopt(kept);
     this.#options.show(unkeep(kept.turns), false);
     this.#settle();
   }
+}
+
+interface Mark {
+  shape: string;
+  length: number;
+}
+
+// Other turns have other marks; text only grows at the end.
+function mark(turns: Turn[]): Mark {
+  const last = turns.at(-1);
+  const shape = `${turns.length} ${last?.key} ${last?.state} ${last?.place?.id}`;
+  return { shape, length: last?.text.length ?? 0 };
 }
 
 // Not crypto.randomUUID, which a page has only where it came over HTTPS or from the machine itself.

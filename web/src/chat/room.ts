@@ -67,7 +67,7 @@ export class Room {
   /** Connects, once what was open before a reload is there again. */
   async start(): Promise<void> {
     await this.records.start();
-    if (this.conversation.turns.length === 0) this.#link.renew(); // else its load has done it
+    this.#link.renew();
     addEventListener("online", () => this.hurry());
     addEventListener("pagehide", () => this.records.now());
     document.addEventListener("visibilitychange", () => {
@@ -204,8 +204,8 @@ export class Room {
     const before = [...state(), conversation.model];
     for (const effect of what(performance.now())) {
       if (effect.do === "send") this.#link.send(effect.event);
-      else if (effect.do === "renew") this.#link.renew();
-      else this.#restore(effect.text);
+      else if (effect.do === "restore") this.#restore(effect.text);
+      else if (this.news.state !== "connecting") this.#link.renew(); // else a session that has nothing is on its way
     }
     this.#wait();
     this.records.changed();

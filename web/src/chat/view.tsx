@@ -1,9 +1,11 @@
 // The chat: the conversation, with what belongs to it at its sides.
 
-import { useSignal } from "@preact/signals";
+import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { themeSignal } from "../settings/theme";
+import { Lazy } from "../shell/lazy";
 import type { ViewProps } from "../shell/view";
+import type { Trace } from "../spec/trace";
 import { Notices, Trouble } from "./bars";
 import { copy, download } from "./browser";
 import { Composer } from "./composer";
@@ -23,10 +25,13 @@ import "./turns.css";
 
 type Side = "settings" | "list";
 
+const ROOM_FOR_STEPS = "(min-width: 75rem)"; // beside the conversation, as in the style sheet
+
 export function Chat({ server, settings }: ViewProps) {
   const room = useMemo(() => new Room(server, settings), [server, settings]);
   const theme = useMemo(() => themeSignal(document.documentElement), []);
   const side = useSignal<Side | null>(null);
+  const steps = useSignal(matchMedia(ROOM_FOR_STEPS).matches);
   const help = useSignal(false);
   const message = useRef<HTMLTextAreaElement>(null);
   const compose = () => message.current?.focus();
@@ -63,6 +68,7 @@ export function Chat({ server, settings }: ViewProps) {
       goOn: () => room.goOn(),
       look: (turn) => {
         room.looked.value = room.looked.value === turn.key ? null : turn.key;
+        if (room.looked.value !== null) steps.value = true;
       },
     }),
     [room],
@@ -107,7 +113,7 @@ export function Chat({ server, settings }: ViewProps) {
   );
 
   return (
-    <main class="chat" data-side={side.value}>
+    <main class="chat" data-side={side.value} data-steps={steps.value ? "" : undefined}>
       <div class="chat-head">
         <Chip room={room} />
         <SideButton id="list-toggle" name="list" side={side.value} panel="conversations" press={toggle}>
@@ -119,6 +125,15 @@ export function Chat({ server, settings }: ViewProps) {
         <SideButton id="settings-toggle" name="settings" side={side.value} panel="settings" press={toggle}>
           Settings
         </SideButton>
+        <button
+          type="button"
+          id="steps-toggle"
+          aria-expanded={steps.value}
+          aria-controls={steps.value ? "steps" : undefined}
+          onClick={() => (steps.value = !steps.value)}
+        >
+          Steps
+        </button>
         <button type="button" id="help-open" aria-label="Keys" onClick={() => (help.value = true)}>
           ?
         </button>
@@ -146,11 +161,30 @@ export function Chat({ server, settings }: ViewProps) {
           done={() => toggle("settings")}
         />
       )}
+      {steps.value && <Steps room={room} />}
       <Help open={help.value} close={() => (help.value = false)} />
       <p id="spoken" class="unseen" role="status" aria-live="polite">
         {room.spoken.value}
       </p>
     </main>
+  );
+}
+
+interface StepsProps {
+  trace: Trace | null;
+  tick: Signal<number>;
+}
+
+const loadSteps = () => import("../spec/view").then(({ SpeculationView }) => ({ default: SpeculationView }));
+
+/** How the reply that is looked at, or else the newest, was made. */
+function Steps({ room }: { room: Room }) {
+  room.shape.value;
+  const props: StepsProps = { trace: room.shown?.trace ?? null, tick: room.frames.tick };
+  return (
+    <div id="steps">
+      <Lazy load={loadSteps} props={props} />
+    </div>
   );
 }
 

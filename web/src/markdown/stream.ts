@@ -1,20 +1,126 @@
-// A reply's Markdown on the page while it still grows.
+// A reply's Markdown on the page while it still grows, at the pace of the screen.
 
-/** Shows a growing text inside `root`. */
+import "./markdown.css";
+import { answerCopying } from "./code";
+import { Reply } from "./reply";
+
+/** Milliseconds of work in one frame. */
+const BUDGET = 8;
+
+/** Characters that are read before the clock is looked at. */
+const SLICE = 512;
+
+/** Drawing takes at most one part in so many of the time. */
+const SHARE = 6;
+
+/** Milliseconds after which it goes on even if the page is hidden and has no frames. */
+const PATIENCE = 250;
+
+/** Shows a growing text inside `root`, which is its own. */
 export class MarkdownStream {
   readonly #root: HTMLElement;
+  #reply: Reply;
+  /** Text that is still to be read, from `#at` on. */
+  #text = "";
+  #at = 0;
+  #phase: "open" | "ending" | "referring" | "done" = "open";
+  #cancel: (() => void) | null = null;
+  #notBefore = 0;
+  #told: (() => void)[] = [];
 
   constructor(root: HTMLElement) {
     this.#root = root;
+    root.classList.add("md");
+    answerCopying(root);
+    this.#reply = new Reply(root);
   }
 
-  /** More of the text. */
+  /** More of the text. Cheap: it is drawn with one of the next frames. */
   push(text: string): void {
-    this.#root.append(text);
+    this.#text = this.#text.slice(this.#at) + text;
+    this.#at = 0;
+    this.#schedule();
   }
 
-  /** The text is complete. */
-  finish(): void {
-    this.#root.normalize();
+  /** The text is complete. Resolves when all of it is on the page, code in its colours. */
+  finish(): Promise<void> {
+    if (this.#phase === "open") this.#phase = "ending";
+    const drawn = new Promise<void>((told) => this.#told.push(told));
+    this.#schedule();
+    return drawn;
   }
+
+  /** Forgets the text; another may follow. */
+  reset(): void {
+    this.#cancel?.();
+    this.#reply.clear();
+    this.#root.replaceChildren();
+    this.#reply = new Reply(this.#root);
+    this.#text = "";
+    this.#at = 0;
+    this.#phase = "open";
+    this.#tell();
+  }
+
+  #schedule(): void {
+    if (this.#cancel) return;
+    const run = () => {
+      this.#cancel?.();
+      this.#run();
+    };
+    const frame = requestAnimationFrame(run);
+    const timer = setTimeout(run, PATIENCE);
+    this.#cancel = () => {
+      cancelAnimationFrame(frame);
+      clearTimeout(timer);
+      this.#cancel = null;
+    };
+  }
+
+  #run(): void {
+    const start = performance.now();
+    if (start >= this.#notBefore) {
+      while (this.#work() && performance.now() < start + BUDGET);
+      if (this.#at >= this.#text.length) this.#draw();
+    }
+    if (this.#at < this.#text.length || this.#phase === "ending" || this.#phase === "referring") this.#schedule();
+  }
+
+  /** Draws the open end; the longer that takes, the later it is done again. */
+  #draw(): void {
+    const start = performance.now();
+    this.#reply.draw();
+    void this.#root.offsetHeight; // what has to be laid out is part of the cost
+    this.#notBefore = performance.now() + (performance.now() - start) * SHARE;
+  }
+
+  /** A little of what is to do; false when there is nothing. */
+  #work(): boolean {
+    if (this.#at < this.#text.length) {
+      this.#reply.push(this.#text.slice(this.#at, this.#at + SLICE));
+      this.#at += SLICE;
+      return true;
+    }
+    if (this.#phase === "ending") {
+      this.#reply.finish();
+      this.#phase = "referring";
+      return true;
+    }
+    if (this.#phase === "referring" && !this.#reply.refer()) {
+      this.#phase = "done";
+      void this.#reply.coloured().then(() => this.#tell());
+    }
+    return this.#phase === "referring";
+  }
+
+  #tell(): void {
+    for (const told of this.#told.splice(0)) told();
+  }
+}
+
+/** Shows a whole text inside `root`, in slices of a few milliseconds. Resolves when it is there. */
+export function renderMarkdown(root: HTMLElement, text: string): Promise<void> {
+  const stream = new MarkdownStream(root);
+  stream.push(text);
+  return stream.finish();
 }

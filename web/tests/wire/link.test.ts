@@ -139,3 +139,23 @@ test("close is for good", () => {
   world.link.close();
   expect(world.timers.size).toBe(0);
 });
+
+test.each(["down", "waiting"] as const)("a listener that hears %s may close it for good", (heard) => {
+  const world = new World();
+  world.react = (told) => told === heard && world.link.close();
+  world.link.renew();
+  world.socket.open();
+  world.socket.drop(1006);
+  expect(world.timers.size).toBe(0);
+});
+
+test("what is closed while it asks why it was refused stays closed", async () => {
+  const world = new World();
+  world.status = 503;
+  world.link.renew();
+  world.socket.drop(1006);
+  world.link.close();
+  await settled();
+  expect(world.timers.size).toBe(0);
+  expect(world.states.map(([state]) => state)).toEqual(["connecting"]);
+});

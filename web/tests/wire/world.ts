@@ -48,6 +48,8 @@ export class World {
   readonly heard: (ServerEvent | "down")[] = [];
   readonly states: [LinkState, string][] = [];
   readonly link: Link;
+  /** What the listener does on hearing a state, or that the socket is gone. */
+  react: (heard: LinkState | "down") => void = () => {};
   asked: { url: string; headers: unknown } | null = null;
   time = 0;
   /** Of the answer to the probe; 0: there is no answer. */
@@ -68,8 +70,14 @@ export class World {
         probe: "http://host/v1/models",
         key,
         onEvent: (event) => this.heard.push(event),
-        onDown: () => this.heard.push("down"),
-        onState: (state, sentence) => this.states.push([state, sentence]),
+        onDown: () => {
+          this.heard.push("down");
+          this.react("down");
+        },
+        onState: (state, sentence) => {
+          this.states.push([state, sentence]);
+          this.react(state);
+        },
       },
       {
         WebSocket: Recorded as unknown as typeof WebSocket,

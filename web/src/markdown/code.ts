@@ -1,0 +1,89 @@
+// A block of code: its language, a button that copies it, and the code, which grows by whole pieces of lines.
+
+import type { Code } from "./block";
+
+/** Lines are laid out again only within the last piece of about so many characters. */
+const PIECE = 2000;
+
+export class CodeView {
+  readonly element = document.createElement("div");
+  readonly language: string;
+  readonly scroller = document.createElement("pre");
+  readonly #code = document.createElement("code");
+  #last: Text | null = null;
+  #size = 0;
+
+  constructor(code: Code) {
+    this.language = code.language;
+    this.element.className = "md-code";
+    const head = document.createElement("div");
+    head.className = "md-code-head";
+    const name = document.createElement("span");
+    name.textContent = code.language || "text";
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "md-copy";
+    button.textContent = "Copy";
+    const status = document.createElement("span");
+    status.className = "md-copied";
+    status.role = "status";
+    head.append(name, status, button);
+    this.scroller.className = "md-scroll";
+    this.scroller.dir = "ltr";
+    this.scroller.ariaLabel = `Code: ${code.language || "text"}`;
+    this.scroller.append(this.#code);
+    this.element.append(head, this.scroller);
+  }
+
+  /** More code. */
+  grow(text: string): void {
+    for (const line of text.split(/(?<=\n)/)) {
+      if (!this.#last) {
+        this.#last = document.createTextNode("");
+        const piece = document.createElement("span");
+        piece.className = "md-lines";
+        piece.append(this.#last);
+        this.#code.append(piece);
+      }
+      this.#last.appendData(line);
+      this.#size += line.length;
+      if (this.#size < PIECE || !line.endsWith("\n")) continue;
+      this.#last = null;
+      this.#size = 0;
+    }
+  }
+
+  /** Shows the code in colours. */
+  paint(coloured: DocumentFragment | null): void {
+    if (coloured) this.#code.replaceChildren(coloured);
+  }
+}
+
+/** Answers the copy buttons within `root`. */
+export function answerCopying(root: HTMLElement): void {
+  root.addEventListener("click", (event) => {
+    const button = event.target instanceof Element ? event.target.closest(".md-copy") : null;
+    const block = button?.closest(".md-code");
+    const code = block?.querySelector("code");
+    const status = block?.querySelector(".md-copied");
+    if (code && status) void copy(code).then((told) => tell(status, told));
+  });
+}
+
+/** Says how it went: where the browser lets no page copy, the code is selected for the person to do it. */
+async function copy(code: HTMLElement): Promise<string> {
+  try {
+    await navigator.clipboard.writeText(code.textContent.replace(/\n$/, ""));
+    return "Copied";
+  } catch {
+    getSelection()?.selectAllChildren(code);
+    return "Selected: press Ctrl+C or ⌘C";
+  }
+}
+
+function tell(status: Element, told: string): void {
+  status.textContent = told;
+  setTimeout(() => {
+    status.textContent = "";
+  }, 4000);
+}

@@ -1,0 +1,30 @@
+// Wide code and tables scroll inside themselves, and can then be reached by keyboard.
+
+export class Scrollers {
+  #sizes: ResizeObserver | null = null;
+
+  /** Keeps an eye on an element with the class `md-scroll` and a label. */
+  add(element: HTMLElement): void {
+    this.#sizes ??= new ResizeObserver((entries) => {
+      for (const { target } of entries) if (target instanceof HTMLElement) reach(target);
+    });
+    this.#sizes.observe(element);
+  }
+
+  /** Forgets all of them. */
+  clear(): void {
+    this.#sizes?.disconnect();
+  }
+}
+
+function reach(element: HTMLElement): void {
+  const wide = element.scrollWidth > element.clientWidth;
+  if (wide === (element.tabIndex === 0)) return;
+  if (wide) {
+    element.tabIndex = 0;
+    element.role = "group";
+  } else {
+    element.removeAttribute("tabindex");
+    element.removeAttribute("role");
+  }
+}
