@@ -1,13 +1,8 @@
 // A conversation as a file to take along.
 
+import type { Exported } from "../shell/browser";
 import { titleOf } from "./cabinet";
 import type { KeptTurn } from "./turns";
-
-export interface Exported {
-  name: string;
-  type: string;
-  content: string;
-}
 
 const NAMES = { user: "You", assistant: "Model" } as const;
 

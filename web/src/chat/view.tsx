@@ -3,11 +3,11 @@
 import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { themeSignal } from "../settings/theme";
+import { copy, download } from "../shell/browser";
 import { Lazy } from "../shell/lazy";
 import type { ViewProps } from "../shell/view";
 import type { Trace } from "../spec/trace";
 import { Notices, Trouble } from "./bars";
-import { copy, download } from "./browser";
 import { Composer } from "./composer";
 import { jsonFile, markdownFile } from "./export";
 import { FigureStrip } from "./figures";

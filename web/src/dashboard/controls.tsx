@@ -1,6 +1,6 @@
 // How far back to look, a pause, and the figures as a file.
 
-import { download } from "../shell/download";
+import { download } from "../shell/browser";
 import { type Board, WINDOWS } from "./board";
 import { csv } from "./csv";
 
@@ -37,7 +37,7 @@ export function Controls({ board, empty, paused, pause }: ControlsProps) {
       <button
         type="button"
         disabled={empty}
-        onClick={() => download("paceline-metrics.csv", "text/csv", csv(board.history))}
+        onClick={() => download({ name: "paceline-metrics.csv", type: "text/csv", content: csv(board.history) })}
       >
         Save as CSV
       </button>

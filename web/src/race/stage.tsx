@@ -2,7 +2,7 @@
 
 import type { Signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { download } from "../chat/browser";
+import { download } from "../shell/browser";
 import { Difference } from "./difference";
 import { exported } from "./export";
 import { LaneCard } from "./lanecard";

@@ -1,6 +1,10 @@
 // Handing text over to the person: the clipboard, a file.
 
-import type { Exported } from "./export";
+export interface Exported {
+  name: string;
+  type: string;
+  content: string;
+}
 
 /** Returns whether the browser allowed it. */
 export async function copy(text: string): Promise<boolean> {
