@@ -63,10 +63,16 @@ function Key({ trace, slow, width }: KeyProps) {
   void slow.value;
   const { mostMs, mostNodes, reasons } = stripOf(trace.steps, trace.dropped, width.value);
   return (
-    <p class="spec-key">
-      Line above: time of the step, up to {milliseconds(mostMs)}. Bars: nodes verified, up to {mostNodes}, filled for
-      the pending token and the guesses that were right. Line below: the planner's reason, from top to bottom and by
-      letter: {reasons.map(({ letter, name }) => `${letter} ${name}`).join(", ")}.
-    </p>
+    <details class="spec-key">
+      <summary>How to read the strip</summary>
+      <ul>
+        <li>Line above: time of each step, up to {milliseconds(mostMs)}.</li>
+        <li>Bars: nodes verified, up to {mostNodes}; filled for the pending token and the guesses that were right.</li>
+        <li>
+          Line below: the planner's reason, from top to bottom and by letter:{" "}
+          {reasons.map(({ letter, name }) => `${letter} ${name}`).join(", ")}.
+        </li>
+      </ul>
+    </details>
   );
 }

@@ -140,7 +140,7 @@ describe("SpeculationView", () => {
 
   it("has the tree as a table", () => {
     const { trace } = shown(10);
-    const details = one("details") as HTMLDetailsElement;
+    const details = one(".spec-part > details") as HTMLDetailsElement;
     act(() => {
       details.open = true;
       details.dispatchEvent(new Event("toggle"));
