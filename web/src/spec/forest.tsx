@@ -1,5 +1,6 @@
 // The tree of the step that is looked at, live or held, with the buttons that hold it.
 
+import "./tree.css";
 import { type Signal, useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import type { Cursor } from "./cursor";

@@ -1,5 +1,6 @@
 // The reply's text, token by token, in the colours of where each came from.
 
+import "./tokens.css";
 import { effect, type ReadonlySignal, type Signal, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { Card } from "./card";
