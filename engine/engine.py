@@ -21,6 +21,7 @@ from .page_table import Move, PageTable
 from .request import Delta, Request
 from .runner import Runner, StepOutput
 from .scheduler import Plan, Row, Scheduler
+from .tallies import GuessTally
 from .telemetry import EngineStats, Telemetry
 
 Post = Callable[[list[Delta]], None]
@@ -49,7 +50,7 @@ class Engine:
     ) -> None:
         self.context_length = context_length
         self.vocab_size = vocab_size
-        self.telemetry = Telemetry()
+        self.telemetry = Telemetry(by_drafter={name: GuessTally() for name in drafters.names})
         self.scheduler = scheduler
         self.pages = pages
         self._runner = runner
@@ -178,7 +179,7 @@ class Engine:
             self.scheduler.retire(seq)
         step_ms = (time.perf_counter() - start) * 1e3
         try:
-            self._news = deltas(plan, drafts, outcomes, step_ms)
+            self._news = deltas(plan, drafts, outcomes, step_ms, self._planner.chances)
             if not (self._overlap and self.has_work):
                 self._tell(post)  # the reader has its text; drafts come next step
             self._observe(plan, drafts, outcomes, out, forward_ms)
@@ -249,7 +250,8 @@ class Engine:
             work = work.beside(row.start, len(draft.tree))
             self._planner.observe(draft, outcome.tokens)
             for node, guess in enumerate(draft.picks, start=1):
-                telemetry.count_guess(draft.guesses.depths[guess], node in outcome.path)
+                votes = draft.guesses.votes[guess]
+                telemetry.count_guess(draft.guesses.depths[guess], votes, node in outcome.path)
             if outcome.tokens:
                 telemetry.count_reason(draft.reason)
                 telemetry.generated_tokens += len(outcome.tokens)
@@ -260,8 +262,7 @@ class Engine:
         requests = [row.seq.request for row in plan.rows]
         reads = [not each.prefill_only and self._drafters.needs_hidden(each.speculation.mode) for each in requests]
         self._drafters.observe(self._acceptor.verdicts(plan, outcomes, out, reads))
-        telemetry.steps += 1
-        telemetry.progress()
+        telemetry.count_step(len(plan.rows), work.rows)
 
     def stats(self) -> EngineStats:
         """A snapshot; safe to take from another thread, each figure for itself."""

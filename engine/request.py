@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal
 
@@ -102,6 +102,7 @@ class Speculation:
     max_nodes: int = MAX_NODES  # verified rows per step, the root included; 1 is plain decoding
     prediction: tuple[int, ...] = ()  # tokens the client expects as the reply, or as parts of it
     reuse_key: str = ""  # the reply may be drafted from in later requests of the same key; "": kept for nobody
+    trace: bool = False  # each delta tells the tree that was verified for it
 
     def __post_init__(self) -> None:
         _require(
@@ -152,6 +153,36 @@ class TokenLogprob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TreeTrace:
+    """The tree one step verified for one reply, and what became of it. Node 0 is the pending token, parents come first.
+
+    tokens, parents, sources, estimates, chances: [n]. sources: the drafters who guessed the node, joined by "+".
+    estimates: how likely the surest of them said it was, given its parent; chances: how likely the planner took it to
+    be, going by how often such guesses were right. Of the pending token they are "", 1 and 1, and its parent is -1.
+    path: the nodes that became the reply's, root first. bonus: the model's own token behind the last of them; None
+    where there is none.
+    """
+
+    tokens: tuple[int, ...]
+    parents: tuple[int, ...]
+    sources: tuple[str, ...]
+    estimates: tuple[float, ...]
+    chances: tuple[float, ...]
+    path: tuple[int, ...]
+    bonus: int | None
+
+    @property
+    def emitted(self) -> tuple[tuple[int, str], ...]:
+        """The tokens the step brought, in order, each with the drafters who guessed it; "" for the model's own."""
+        accepted = tuple([(self.tokens[node], self.sources[node]) for node in self.path[1:]])
+        return accepted if self.bonus is None else (*accepted, (self.bonus, ""))
+
+    def kept(self, count: int) -> TreeTrace:
+        """As if the reply had ended with the count-th of the tokens."""
+        return replace(self, path=self.path[: count + 1], bonus=self.bonus if count >= len(self.path) else None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Delta:
     """What one step did for one request: all its new tokens together.
 
@@ -170,4 +201,5 @@ class Delta:
     cached_tokens: int = 0  # prompt tokens found in the prefix cache
     queued_ms: float = 0.0  # between submission and the first step the request had a part in
     step_ms: float = 0.0  # wall time of the step
+    trace: TreeTrace | None = None  # None where the request asks for none, or no token was to be chosen
     error: str | None = None  # with finish "error"

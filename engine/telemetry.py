@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import get_args
 
+from paceline.spec.merge import Vote
 from paceline.spec.planner import Reason
 
 from .scheduler import Scheduler
 from .sequence import Sequence
+from .tallies import GuessCounts, GuessTally, SizeCounts, SizeTally
 
 _STUCK_AFTER_S = 60.0  # far above any step; a healthy engine with work steps many times in this time
-_DEEPEST = 16  # guesses deeper than this are counted with the last
 
 
 @dataclass(frozen=True, slots=True)
 class EngineStats:
-    """A snapshot. Depth 1, the first entry of the by-depth tuples, is a guess right below the pending token."""
+    """A snapshot."""
 
     running: int
     waiting: int
@@ -33,11 +35,13 @@ class EngineStats:
     prompt_tokens: int
     prefix_hit_tokens: int
     preemptions: int
-    drafted_by_depth: tuple[int, ...]
-    accepted_by_depth: tuple[int, ...]
+    guesses: GuessCounts
+    guesses_by_drafter: tuple[tuple[str, GuessCounts], ...]  # one that several made counts for each of them
     trees_by_reason: tuple[tuple[Reason, int], ...]  # why they had the size they had; those that gave tokens
     step_ms: float  # wall time of all steps together
     forward_ms: float  # of which inside the model's pass
+    step_sequences: SizeCounts  # how many had a part in a step
+    step_rows: SizeCounts  # how many rows a step computed: those of prompts, roots and guesses
 
 
 @dataclass(slots=True)
@@ -49,9 +53,10 @@ class Telemetry:
     step_ms: float = 0.0
     forward_ms: float = 0.0
     last_progress: float = field(default_factory=time.monotonic)
-    drafted: list[int] = field(default_factory=lambda: [0] * _DEEPEST)
-    accepted: list[int] = field(default_factory=lambda: [0] * _DEEPEST)
-
+    guesses: GuessTally = field(default_factory=GuessTally)
+    by_drafter: dict[str, GuessTally] = field(default_factory=dict)
+    sequences: SizeTally = field(default_factory=SizeTally)
+    rows: SizeTally = field(default_factory=SizeTally)
     reasons: dict[Reason, int] = field(default_factory=lambda: dict.fromkeys(get_args(Reason), 0))
 
     def count_reason(self, reason: Reason) -> None:
@@ -63,11 +68,21 @@ class Telemetry:
         self.prompt_tokens += seq.prompt_length
         self.prefix_hit_tokens += seq.cached_tokens or 0
 
-    def count_guess(self, depth: int, accepted: bool) -> None:
-        """depth: 1 for a guess right below the pending token."""
-        at = min(depth, _DEEPEST) - 1
-        self.drafted[at] += 1
-        self.accepted[at] += accepted
+    def count_guess(self, depth: int, votes: Iterable[Vote], accepted: bool) -> None:
+        """A guess was verified. depth: 1 for one right below the pending token. votes: of those who made it."""
+        self.guesses.add(depth, accepted)
+        for vote in votes:
+            tally = self.by_drafter.get(vote.source)
+            if tally is None:
+                tally = self.by_drafter[vote.source] = GuessTally()
+            tally.add(depth, accepted)
+
+    def count_step(self, sequences: int, rows: int) -> None:
+        """A step ended that so many had a part in."""
+        self.steps += 1
+        self.sequences.add(sequences)
+        self.rows.add(rows)
+        self.progress()
 
     def progress(self) -> None:
         """A step ended, or there is nothing to do."""
@@ -94,9 +109,11 @@ class Telemetry:
             prompt_tokens=self.prompt_tokens,
             prefix_hit_tokens=self.prefix_hit_tokens,
             preemptions=scheduler.preemptions,
-            drafted_by_depth=tuple(self.drafted),
-            accepted_by_depth=tuple(self.accepted),
+            guesses=self.guesses.counts(),
+            guesses_by_drafter=tuple([(name, tally.counts()) for name, tally in tuple(self.by_drafter.items())]),
             trees_by_reason=tuple(self.reasons.items()),
             step_ms=self.step_ms,
             forward_ms=self.forward_ms,
+            step_sequences=self.sequences.counts(),
+            step_rows=self.rows.counts(),
         )

@@ -21,7 +21,7 @@ from .context import Context, Settings
 from .keys import KeyRing
 from .limits import RATE_HEADERS
 from .models import Models, embeddings
-from .page import page_routes
+from .page import ASSETS, page_routes
 from .realtime import Realtime
 from .request_body import client_left
 from .responses.endpoint import Responses
@@ -70,7 +70,9 @@ def create_app(service: Service, settings: Settings | None = None) -> Starlette:
         Route("/v1/realtime/sessions", browser_keys.sessions, methods=["POST"]),
         *page_routes(),
     ]
-    names = frozenset(route.path for route in routes if isinstance(route, Route))
+    # Counted by name; names with a hash in them would count up new ones with every version of the page.
+    paths = (route.path for route in routes if isinstance(route, Route))
+    names = frozenset(path for path in paths if not path.startswith(ASSETS))
     cors = Middleware(
         CORSMiddleware,
         allow_origins=context.settings.allowed_origins,

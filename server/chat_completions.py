@@ -36,7 +36,7 @@ class ChatCompletions:
         service.require_model(asked.model)
         caller = caller_of(request.scope)
         shape = ChatShape(service.tokenizer)
-        form = ReplyForm(service, "chatcmpl", shape, asked.delivery, telemetry=asked.parameters.telemetry)
+        form = ReplyForm(service, "chatcmpl", shape, asked.delivery, figures=asked.parameters.figures)
         generation = Generation(
             service,
             id=form.id,

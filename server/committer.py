@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from paceline.engine.request import Delta, Finish, TokenLogprob
 
+from .fields import JsonObject
+from .origins import Origins
 from .reply_parts import Part, PartReader, PlainReader, Words, joined
 from .spec_figures import SpecFigures
+from .step_trace import step_body
 from .stop_strings import StopStrings
 from .text_decoder import without_shown
 
@@ -30,6 +33,9 @@ class Vocabulary(Protocol):
 
     def decoder(self, shown: Mapping[int, str]) -> TextDecoder:
         """A new incremental decoder, for one reply."""
+
+    def token_text(self, id_: int) -> str:
+        """The token for people to read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +60,7 @@ class Piece:
     accepted: int = 0  # of these, the ones the reply keeps
     source: str = ""  # the drafters whose guesses were accepted
     reason: Reason | None = None  # why as many guesses were verified
+    step: JsonObject | None = None  # the step as `step_body` tells it, where a trace was asked for
     error: str | None = None  # with finish "error"
 
 
@@ -94,14 +101,18 @@ class Committer:
     ) -> None:
         """reader: of this reply's text; by default all of it is for the client to read. shown: special tokens that the
         reader is to see, see `Tokenizer.decoder`."""
+        self._tokenizer = tokenizer
         self._decoder = tokenizer.decoder(shown)
         self._stops = stops
         self._stop_ids = frozenset(stop_ids)
         self._state = 0
-        self._held: deque[tuple[str, int]] = deque()  # not yet released: texts of tokens, and how many tokens: 1 or 0
+        # Not yet released: texts of tokens, how many tokens (1 or 0), and who guessed them; None where nobody asked.
+        self._held: deque[tuple[str, int, str | None]] = deque()
         self._held_size = 0
         self._released: list[str] = []
         self._parts: list[Part] = []  # of this piece
+        self._origins = Origins()
+        self._source: str | None = None  # of the last token held
         self._logprobs: deque[TokenLogprob] = deque()  # of the tokens held
         self.untold: tuple[TokenLogprob, ...] = ()  # of tokens released that no part tells of yet
         self._reasoning_tokens = 0
@@ -127,8 +138,10 @@ class Committer:
         kept = len(delta.tokens)
         first = len(self._released)
         matched = stopped = False
+        emitted = () if delta.trace is None else delta.trace.emitted
         for index, token in enumerate(delta.tokens):
             stopped = token in self._stop_ids
+            self._source = emitted[index][1] if emitted else None
             if delta.logprobs is not None:
                 self._logprobs.append(delta.logprobs[index])
             matched = self._hold("" if stopped else self._decoder.push((token,)))
@@ -161,6 +174,7 @@ class Committer:
         parts, self._parts = joined(self._parts), []
         texts = self._released[first:]
         self.figures.add(delta.drafted, accepted)
+        trace = None if delta.trace is None else delta.trace.kept(kept)
         return Piece(
             text="".join(texts),
             text_ends=tuple(accumulate(map(len, texts))),
@@ -173,6 +187,7 @@ class Committer:
             accepted=accepted,
             source=delta.source if accepted else "",
             reason=delta.reason,
+            step=None if trace is None else step_body(trace, delta.step_ms, delta.reason, self._tokenizer),
             error=delta.error,
         )
 
@@ -181,7 +196,7 @@ class Committer:
         self._state, read, match = self._stops.scan(self._state, text)
         if match:
             text = text[:read]
-        self._held.append((text, tokens))
+        self._held.append((text, tokens, self._source))
         self._held_size += len(text)
         self._take_back(match)
         return match > 0
@@ -189,18 +204,18 @@ class Committer:
     def _take_back(self, size: int) -> None:
         """Cut the last `size` characters off. All of them are held: until now they were a possible beginning."""
         self._held_size -= size
-        shortened: deque[tuple[str, int]] = deque()
+        shortened: deque[tuple[str, int, str | None]] = deque()
         while size:
-            text, tokens = self._held.pop()
+            text, tokens, source = self._held.pop()
             kept = text[: max(len(text) - size, 0)]
             size -= len(text) - len(kept)
-            shortened.appendleft((kept, tokens))
+            shortened.appendleft((kept, tokens, source))
         self._held += shortened
 
     def _release(self, pending: int) -> None:
         """Let the reader have the tokens held, except those that reach into the last `pending` characters."""
         while self._held and self._held_size - len(self._held[0][0]) >= pending:
-            text, tokens = self._held.popleft()
+            text, tokens, source = self._held.popleft()
             self._held_size -= len(text)
             logprobs = (self._logprobs.popleft(),) if tokens and self._logprobs else ()
             if self._reader.thinking:
@@ -208,17 +223,21 @@ class Committer:
             else:
                 self.untold += logprobs
             if text:
+                if source is not None:
+                    self._origins.push(without_shown(text), source)
                 self._parts += self._claimed(self._reader.push(text))
                 self._released.append(without_shown(text))
 
     def _claimed(self, parts: list[Part]) -> list[Part]:
-        """`parts`, which one token brought, with the logprobs of all tokens since the last ones that brought any."""
+        """`parts`, which one token brought, with the logprobs of all tokens since the last ones that brought any, and
+        with what their words are made of."""
+        parts = self._origins.claimed(parts)
         if not parts or not self.untold:
             return parts
         logprobs, self.untold = self.untold, ()
         for place, part in enumerate(parts):
             if isinstance(part, Words):
-                parts[place] = Words(part.text, logprobs)
+                parts[place] = replace(part, logprobs=logprobs)
                 break  # where there are no words, they are of a thought or a call, which tell none
         return parts
 

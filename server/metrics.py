@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
 if TYPE_CHECKING:
+    from paceline.engine.tallies import GuessCounts, SizeCounts
     from paceline.engine.telemetry import EngineStats
 
 Outcome = Literal["stop", "length", "prefilled", "cancelled", "error", "refused"]
@@ -39,26 +41,50 @@ class _EngineCollector(Collector):
             "paceline_cache_blocks_pinned", "Cached KV blocks kept for conversations.", s.blocks_pinned
         )
         yield GaugeMetricFamily("paceline_last_step_age_seconds", "Time since the engine stepped.", s.last_step_age_s)
-        for name, text, value in (
+        counters: tuple[tuple[str, str, float], ...] = (
             ("steps", "Engine steps.", s.steps),
             ("generated_tokens", "Tokens generated.", s.generated_tokens),
             ("prompt_tokens", "Prompt tokens taken in.", s.prompt_tokens),
             ("prefix_hit_tokens", "Prompt tokens found in the prefix cache.", s.prefix_hit_tokens),
             ("preemptions", "Sequences put back to make room for others.", s.preemptions),
-        ):
-            yield CounterMetricFamily(f"paceline_{name}", text, value)
-        for name, text, depths in (
-            ("drafted", "Drafted tokens by depth in the tree; 1 is the first guess.", s.drafted_by_depth),
-            ("accepted", "Accepted draft tokens by depth in the tree.", s.accepted_by_depth),
-        ):
-            family = CounterMetricFamily(f"paceline_{name}_tokens", text, labels=["depth"])
-            for depth, value in enumerate(depths, start=1):
-                family.add_metric([str(depth)], value)
-            yield family
+            ("step_seconds", "Time in steps.", s.step_ms / 1000),
+            ("forward_seconds", "Time in steps inside the model's pass.", s.forward_ms / 1000),
+        )
+        for name, text, count in counters:
+            yield CounterMetricFamily(f"paceline_{name}", text, count)
+        yield from _by_depth("", "", [([], s.guesses)])
+        drafters = [([name], counts) for name, counts in s.guesses_by_drafter]
+        yield from _by_depth("drafter_", " A guess that several drafters made counts for each.", drafters)
+        yield _by_size("sequences", "Sequences that had a part in a step.", s.step_sequences)
+        yield _by_size("rows", "Rows that a step computed.", s.step_rows)
         trees = CounterMetricFamily("paceline_trees", "Trees verified, by why they had their size.", labels=["reason"])
         for reason, count in s.trees_by_reason:
             trees.add_metric([reason.replace(" ", "_")], count)
         yield trees
+
+
+def _by_depth(prefix: str, note: str, counted: Sequence[tuple[list[str], GuessCounts]]) -> Iterable[Metric]:
+    """counted: for each set of the labels that come before the depth."""
+    labels = ["drafter", "depth"] if prefix else ["depth"]
+    drafted, accepted = (
+        CounterMetricFamily(f"paceline_{prefix}{name}_tokens", text + note, labels=labels)
+        for name, text in (
+            ("drafted", "Drafted tokens by depth in the tree; 1 is the first guess."),
+            ("accepted", "Accepted draft tokens by depth in the tree."),
+        )
+    )
+    for values, counts in counted:
+        for depth, (some, of_them) in enumerate(zip(counts.drafted, counts.accepted, strict=True), start=1):
+            drafted.add_metric([*values, str(depth)], some)
+            accepted.add_metric([*values, str(depth)], of_them)
+    yield drafted
+    yield accepted
+
+
+def _by_size(name: str, text: str, sizes: SizeCounts) -> Metric:
+    bounds = [str(2**place) for place in range(len(sizes.counts) - 1)]
+    buckets = list(zip([*bounds, "+Inf"], accumulate(sizes.counts), strict=True))
+    return HistogramMetricFamily(f"paceline_step_{name}", text, buckets=buckets, sum_value=sizes.total)
 
 
 class Metrics:

@@ -18,9 +18,10 @@ class Outbox:
     """First in, first out, except that a delta joins the last one of its response that still waits, if it continues it;
     where events do not name their response, of its item.
 
-    Text is joined, counts are summed, timings are kept, the sequence number is the last one; a delta of another kind or
-    item stands behind it. So what waits for a response does not grow with its length. What a client's own messages
-    bring is bounded by its reader, which looks at `full`.
+    Text is joined, counts are summed, steps and timings are kept, of a trace's trees the newest alone, and the sequence
+    number is the last one; a delta of another kind or item stands behind it. So the events that wait for a response do
+    not grow in number with its length. What a client's own messages bring is bounded by its reader, which looks at
+    `full`.
     """
 
     def __init__(self, limit: int) -> None:
@@ -76,8 +77,8 @@ def _join(first: JsonObject, second: JsonObject) -> None:
     first["delta"] += second["delta"]
     if "x_seq" in second:
         first["x_seq"] = second["x_seq"]
-    if "x_spec" in second:
-        first["x_spec"] = add_counts(first["x_spec"], second["x_spec"]) if "x_spec" in first else second["x_spec"]
+    if "x_spec" in first or "x_spec" in second:
+        first["x_spec"] = add_counts(first.get("x_spec", {}), second.get("x_spec", {}))
     if "logprobs" in second:
         first["logprobs"] = [*first["logprobs"], *second["logprobs"]]
     if "x_timing" in second:

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from .committer import Piece
-from .reply_parts import Words
+from .origins import between
+from .reply_parts import Words, spans_of
 from .voice import Voice
 
 _NEW = 0.25  # weight of the newest step's time in the estimate
@@ -94,10 +95,11 @@ def pacer_for(voice: Voice) -> Pacer:
 def split(piece: Piece) -> list[Piece]:
     """A piece of plain text as one for each token whose text it has; joined they are the piece.
 
-    Guesses and whatever else is counted once a step stay with the first. Others come back whole.
+    Guesses, the trace and whatever else is counted once a step stay with the first. Others come back whole.
     """
     if len(piece.text_ends) < 2 or piece.parts != (Words(piece.text),) or piece.finish is not None:
         return [piece]
+    spans = spans_of(piece.parts[0])
     shares = []
     count = len(piece.text_ends)
     for number, (start, end) in enumerate(zip((0, *piece.text_ends), piece.text_ends, strict=False)):
@@ -106,10 +108,10 @@ def split(piece: Piece) -> list[Piece]:
         share = replace(
             piece,
             text=text,
-            parts=(Words(text),),
+            parts=(Words(text, spans=None if spans is None else between(spans, start, end)),),
             text_ends=(len(text),),
             tokens=piece.tokens[whose],
             logprobs=None if piece.logprobs is None else piece.logprobs[whose],
         )
-        shares.append(share if number == 0 else replace(share, drafted=0, accepted=0))
+        shares.append(share if number == 0 else replace(share, drafted=0, accepted=0, step=None))
     return shares

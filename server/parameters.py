@@ -73,6 +73,11 @@ class Parameters:
     format: ReplyFormat = FREE_TEXT
     voice: Voice = NO_VOICE
 
+    @property
+    def figures(self) -> bool:
+        """Whether figures of each verify step are told beside its text: a trace is told with them."""
+        return self.telemetry or self.speculation.trace
+
     def sampling_with(
         self, *, max_tokens: int, seed: int, stop_ids: frozenset[int], grammar: Grammar | None = None
     ) -> SamplingParams:
@@ -162,11 +167,13 @@ def _read_speculation(asked: Fields, limits: Limits, base: Speculation) -> Specu
     key = asked.string("reuse_key")
     if key is not None and len(key) > MAX_REUSE_KEY:
         asked.refuse("reuse_key", f"may be at most {MAX_REUSE_KEY} characters long, got {len(key)}.")
+    trace = asked.boolean("trace")
     return replace(
         base,
         mode=mode or base.mode,
         max_nodes=nodes if nodes is not None else base.max_nodes,
         reuse_key=key if key is not None else base.reuse_key,
+        trace=trace if trace is not None else base.trace,
     )
 
 

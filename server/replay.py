@@ -11,6 +11,7 @@ from paceline.engine.errors import RequestError
 
 from .api_errors import ApiError
 from .fields import Fields, JsonObject
+from .step_counts import without_trees
 
 RESUME = "x_response.resume"
 
@@ -34,8 +35,8 @@ def read_resume(fields: Fields) -> Resume:
 class Replay:
     """The newest events of a reply, within bounds: when they are reached the oldest go.
 
-    Deltas are kept as they were made, never merged: a client may have any of them as its last. Events are not changed
-    and must not be by whoever gets them.
+    Deltas are kept as they were made, never merged: a client may have any of them as its last. Only the trees of a
+    trace, which would take most of the room, are left out. Events are not changed and must not be by whoever gets them.
     """
 
     def __init__(self, max_events: int, max_bytes: int) -> None:
@@ -48,6 +49,8 @@ class Replay:
         self._complete_after: int | None = 0
 
     def put(self, event: JsonObject) -> None:
+        if "steps" in event.get("x_spec", ()):
+            event = {**event, "x_spec": without_trees(event["x_spec"])}
         size = len(orjson.dumps(event))
         self._events.append((event, size))
         self._bytes += size

@@ -8,13 +8,18 @@ from typing import Protocol
 
 from paceline.engine.request import TokenLogprob
 
+Span = tuple[int, str]
+"""One token's share of a text: its code points, and the drafters who guessed the token, "" for the model's own."""
+
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Text for the reader of the reply. logprobs: of the tokens that became it, where they were asked for."""
+    """Text for the reader of the reply. logprobs: of the tokens that became it, where they were asked for. spans: of
+    what it is made, in order; None where nobody asked, or it is not simply the tokens' text."""
 
     text: str
     logprobs: tuple[TokenLogprob, ...] = field(default=(), compare=False)
+    spans: tuple[Span, ...] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +54,9 @@ def joined(parts: Iterable[Part]) -> list[Part]:
     out: list[Part] = []
     for part in parts:
         match out[-1:], part:
-            case [Words(before, known)], Words(text, more):
-                out[-1] = Words(before + text, known + more)
+            case [Words(before, known, left)], Words(text, more, right):
+                spans = None if left is None or right is None else left + right
+                out[-1] = Words(before + text, known + more, spans)
             case [Thought(before)], Thought(text):
                 out[-1] = Thought(before + text)
             case [CallArguments(call, before)], CallArguments(index, text) if call == index:
@@ -58,6 +64,11 @@ def joined(parts: Iterable[Part]) -> list[Part]:
             case _:
                 out.append(part)
     return out
+
+
+def spans_of(part: Part) -> tuple[Span, ...] | None:
+    """Only words have any."""
+    return part.spans if isinstance(part, Words) else None
 
 
 class PartReader(Protocol):

@@ -11,7 +11,7 @@ from paceline.engine.request import TokenLogprob
 
 from .fields import JsonObject
 from .generation import Generation, Step
-from .reply_parts import Part, joined
+from .reply_parts import Part, Span, joined, spans_of
 from .service import Service
 from .step_counts import StepCounts
 from .stream_options import StreamOptions
@@ -57,13 +57,13 @@ class ReplyForm:
         shape: ReplyShape,
         options: StreamOptions,
         *,
-        telemetry: bool = False,
+        figures: bool = False,
     ) -> None:
-        """prefix: of the reply's id. telemetry: `x_spec` on chunks."""
+        """prefix: of the reply's id. figures: `x_spec` on chunks."""
         self.id = f"{prefix}-{uuid.uuid4().hex}"
         self.shape = shape
         self.options = options
-        self.telemetry = telemetry
+        self.figures = figures
         self._head: JsonObject = {
             "id": self.id,
             "created": int(time.time()),
@@ -82,7 +82,8 @@ class ChunkWriter:
     """Which chunks a step becomes: one for each part, behind the opening of its choice; the finish alone.
 
     What belongs to the step as a whole, its logprobs and figures, rides on the first of its chunks. A step without any
-    leaves its figures to the next one; logprobs do not wait for text.
+    leaves its figures to the next one; logprobs do not wait for text. With a trace every chunk of words has
+    figures, for what its text is made of.
     """
 
     def __init__(self, generation: Generation, form: ReplyForm) -> None:
@@ -97,21 +98,22 @@ class ChunkWriter:
             return []
         self._counts[index].add(piece)
         parts = joined(piece.parts)
-        contents = shape.deltas(parts)
+        contents = [(content, spans_of(part)) for part in parts for content in shape.deltas((part,))]
         if not contents and piece.logprobs:
-            contents = [shape.blank()]
+            contents = [(shape.blank(), ())]
         out = []
         if index not in self._opened and (contents or piece.finish):
             self._opened.add(index)
             out += [self._chunk(index, content) for content in shape.opening(parts)]
-        for place, content in enumerate(contents):
+        for place, (content, spans) in enumerate(contents):
             first = place == 0
             logprobs = shape.logprobs(index, piece.logprobs) if first else None
-            out.append(self._chunk(index, content, logprobs=logprobs, extra=self._spec(index) if first else {}))
+            told = first or (self._counts[index].traced and spans is not None)
+            out.append(self._chunk(index, content, logprobs=logprobs, extra=self._spec(index, spans) if told else {}))
         if piece.finish is not None:
             extra = {"seed": self._generation.requests[index].sampling.seed}
             if self._counts[index].pending:
-                extra |= self._spec(index)
+                extra |= self._spec(index, ())
             out.append(self._chunk(index, shape.nothing(), finish=piece.finish, extra=extra))
         return out
 
@@ -139,8 +141,8 @@ class ChunkWriter:
         usage = {"usage": self._generation.usage()} if self._form.options.continuous_usage else {}
         return self._form.chunk([choice], {**usage, **(extra or {})})
 
-    def _spec(self, index: int) -> JsonObject:
-        return {"x_spec": self._counts[index].take()} if self._form.telemetry else {}
+    def _spec(self, index: int, spans: Sequence[Span] | None) -> JsonObject:
+        return {"x_spec": self._counts[index].take(spans)} if self._form.figures else {}
 
 
 class BodyWriter:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -9,6 +10,7 @@ from .committer import Committer, Piece, Usage
 from .fields import JsonObject
 from .items import Status
 from .parameters import Parameters
+from .reply_parts import Span, spans_of
 from .response_output import DELTAS, ResponseOutput
 from .step_counts import StepCounts
 
@@ -43,10 +45,12 @@ class Response:
     def delta(self, piece: Piece) -> list[JsonObject]:
         """What one step gave. Tokens without text are counted with the next delta, or at the end."""
         self.counts.add(piece)
-        events = [event for part in piece.parts for event in self.output.take(part)]
-        if piece.finish is not None and self.counts.pending and not any(event["type"] in DELTAS for event in events):
-            events += self.output.rest()
-        return [self._numbered(event) if event["type"] in DELTAS else event for event in events]
+        events = []
+        for part in piece.parts:
+            events += self._numbered(self.output.take(part), spans_of(part))
+        if piece.finish is not None and self.counts.pending:
+            events += self._numbered(self.output.rest(), ())
+        return events
 
     def ended(self, status: str, details: JsonObject | None) -> list[JsonObject]:
         """The last events; `response.done` is the very last."""
@@ -56,9 +60,15 @@ class Response:
             {"type": "response.done", "response": self._body(status, details)},
         ]
 
-    def _numbered(self, delta: JsonObject) -> JsonObject:
-        self.seq += 1
-        return {**delta, "x_seq": self.seq, "x_spec": self.counts.take()}
+    def _numbered(self, events: Sequence[JsonObject], spans: Sequence[Span] | None) -> list[JsonObject]:
+        """The events, with their number and figures on the delta among them, whose text is made of `spans`."""
+        out = []
+        for event in events:
+            if event["type"] in DELTAS:
+                self.seq += 1
+                event = {**event, "x_seq": self.seq, "x_spec": self.counts.take(spans)}
+            out.append(event)
+        return out
 
     def _body(self, status: str, details: JsonObject | None = None) -> JsonObject:
         """The response object; usage, figures and output once it has ended."""

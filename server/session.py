@@ -123,9 +123,8 @@ class Session:
         text was committed or revised meanwhile."""
         if not warm.pending or not self._state.pending.startswith(warm.pending):
             return []
-        return self._numbered(
-            send({"type": "x_input_text.prefilled", "tokens": tokens, "stable_tokens": stable_tokens})
-        )
+        told = {"tokens": tokens, "stable_tokens": stable_tokens, "text_end": len(warm.pending)}
+        return self._numbered(send({"type": "x_input_text.prefilled", **told}))
 
     # Parts of them
 

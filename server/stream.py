@@ -17,7 +17,7 @@ class Stream:
     """The deltas of one reply, which may have several choices, in the order the engine made them.
 
     An async context manager and iterator: leaving the block, by any way, aborts what still runs, and the engine frees
-    it within one step. A reader that stays away costs one small Delta per step, at most max_tokens of them per choice.
+    it within one step. A reader that stays away costs one Delta per step, at most max_tokens of them per choice.
     """
 
     def __init__(self, owner: Streams) -> None:

@@ -40,7 +40,7 @@ class TextCompletions:
         service.require_model(asked.model)
         caller = caller_of(request.scope)
         shape = TextShape(service.tokenizer)
-        form = ReplyForm(service, "cmpl", shape, asked.delivery, telemetry=asked.parameters.telemetry)
+        form = ReplyForm(service, "cmpl", shape, asked.delivery, figures=asked.parameters.figures)
         prepared, *further = [await self._prepare(prompt, asked.parameters, caller) for prompt in asked.prompts]
         generation = Generation(
             service,

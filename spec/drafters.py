@@ -48,6 +48,11 @@ class Drafters:
         """What a request may ask for."""
         return tuple(self._by_mode)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of those that are asked."""
+        return tuple(each.name for each in self._loaded)
+
     def needs_hidden(self, mode: str) -> bool:
         """Whether a drafter of this mode reads the model's hidden states."""
         return any(each.needs_hidden for each in self._by_mode[mode])

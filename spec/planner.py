@@ -189,6 +189,11 @@ class Planner:
         """A step took so long."""
         self._cost.observe(work, ms)
 
+    def chances(self, draft: Draft) -> list[float]:
+        """Of each pick, how often such a guess is right given that its parent is: what decided, until `observe`."""
+        depths, votes = draft.guesses.depths, draft.guesses.votes
+        return [self._acceptance.probability(draft.seq_id, depths[guess], votes[guess]) for guess in draft.picks]
+
     def observe(self, draft: Draft, tokens: Sequence[int]) -> None:
         """Learn from the tokens that came: they judge every guess on their way, verified or not.
 

@@ -12,7 +12,7 @@ from paceline.engine.request import TokenLogprob
 from ..committer import Piece, Usage
 from ..fields import JsonObject
 from ..ids import NewId, random_id
-from ..reply_parts import CallArguments, CallBegin, Part, Thought
+from ..reply_parts import CallArguments, CallBegin, Part, Span, Thought
 from ..reply_parts import Words as WordsPart
 from ..response import Reply
 from ..step_counts import StepCounts
@@ -164,21 +164,22 @@ class ResponseEvents:
                 self._calls[index] = call
                 return self._switch(call)
             case CallArguments(index=index, text=text):
-                return self.send(self._calls[index].added(text, [], self._figures()))
+                return self.send(self._calls[index].added(text, [], self._figures(None)))
             case Thought(text=text):
-                return self._switch_to(Thoughts) + self._told(text, ())
-            case WordsPart(text=text, logprobs=logprobs):
-                return self._switch_to(Words) + self._told(text, logprobs)
+                return self._switch_to(Thoughts) + self._told(text, (), None)
+            case WordsPart(text=text, logprobs=logprobs, spans=spans):
+                return self._switch_to(Words) + self._told(text, logprobs, spans)
 
-    def _told(self, text: str, logprobs: Sequence[TokenLogprob]) -> list[JsonObject]:
+    def _told(self, text: str, logprobs: Sequence[TokenLogprob], spans: Sequence[Span] | None) -> list[JsonObject]:
         """More text of the open item."""
         assert self._open is not None
         bodies = [logprob_body(self._names, entry) for entry in logprobs]
-        return self.send(self._open.added(text, bodies, self._figures()))
+        return self.send(self._open.added(text, bodies, self._figures(spans)))
 
-    def _figures(self) -> JsonObject:
-        wanted = self._request.parameters.telemetry and self._counts.pending
-        return {"x_spec": self._counts.take()} if wanted else {}
+    def _figures(self, spans: Sequence[Span] | None) -> JsonObject:
+        counts = self._counts
+        told = counts.pending or (counts.traced and spans is not None)
+        return {"x_spec": counts.take(spans)} if told and self._request.parameters.figures else {}
 
     def _switch_to(self, kind: type[Words] | type[Thoughts]) -> list[JsonObject]:
         if isinstance(self._open, kind):
@@ -202,7 +203,7 @@ class ResponseEvents:
             out += self._switch_to(Words)  # a reply without a word is a message all the same
         untold = () if self._reply is None else self._reply.committer.untold
         if untold and isinstance(self._open, Words):  # of tokens without text, as the one that ends the reply
-            out += self._told("", untold)
+            out += self._told("", untold, ())
         out += self._close("completed" if status == "completed" else "incomplete")
         self.status = status
         self._incomplete = None if reason is None else {"reason": reason}

@@ -1,23 +1,35 @@
-"""The browser, and the scripted server that the page talks to."""
+"""The browser, and the servers that the page talks to: a scripted one, and a real one."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from browser import CHROMIUM_NAMES, FLAGS, Tab
 from playwright.sync_api import Browser, sync_playwright
 from scripted_page import Scripted, scripted_page
+from serve_command import serving
+
+from paceline.server.page import page_files
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
+@pytest.fixture(scope="session")
+def chromium_path() -> str:
+    if not page_files():
+        pytest.skip("The page is not built; with Node 20.19 or newer (of 22, 22.12): make page")
     path = next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
     if path is None:
         pytest.skip("Chromium is not installed; on Debian and Ubuntu: apt-get install chromium")
+    return path
+
+
+# Not for the session: while Playwright runs, no other test of the process can have an event loop.
+@pytest.fixture(scope="module")
+def chromium(chromium_path: str) -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS.split())
+        browser = playwright.chromium.launch(executable_path=chromium_path, args=FLAGS.split())
         yield browser
         browser.close()
 
@@ -25,12 +37,7 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture
 def tab(chromium: Browser) -> Iterator[Tab]:
     context = chromium.new_context(viewport={"width": 1280, "height": 800})
-    tab = Tab(context.new_page())
-    # Chromium reports a violated content policy as a console error too.
-    tab.page.on("console", lambda line: tab.complaints.append(line.text) if line.type in ("error", "warning") else None)
-    tab.page.on("pageerror", lambda error: tab.complaints.append(str(error)))
-    tab.page.on("request", lambda request: tab.addresses.add(request.url))
-    yield tab
+    yield Tab.of(context.new_page())
     context.close()
 
 
@@ -38,3 +45,10 @@ def tab(chromium: Browser) -> Iterator[Tab]:
 def scripted() -> Iterator[Scripted]:
     with scripted_page() as script:
         yield script
+
+
+@pytest.fixture(scope="session")
+def server(chromium_path: str, default_model: Path) -> Iterator[str]:
+    """A running `paceline serve` with the default model; needs the browser first, so that both are skipped together."""
+    with serving(default_model, "--max-batch", "2", "--context-length", "2048") as (_, url):
+        yield f"{url}/"

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
 from browser import REPLY_MS, Tab
-from playwright.sync_api import Browser, Page, expect
-from serve_command import serving
+from playwright.sync_api import Page, expect
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("chromium")]
 
 
-@pytest.fixture(scope="module")
-def server(chromium: Browser, default_model: Path) -> Iterator[str]:
-    """A running `paceline serve` with the default model; needs the browser first, so that both are skipped together."""
-    with serving(default_model, "--max-batch", "2", "--context-length", "2048") as (_, url):
-        yield f"{url}/"
-
-
 def set_up(tab: Tab, url: str, *, tokens: int) -> Page:
     page = tab.open(url)
+    tab.settings()
     page.fill("#seed", "7")
     page.fill("#max-tokens", str(tokens))
     expect(page.locator("#chip")).to_have_attribute("data-state", "open")
@@ -87,4 +78,19 @@ def test_the_switch_changes_the_speed_and_not_the_text(tab: Tab, server: str) ->
     assert page.text_content("#per-step") == "1.00"
     assert page.text_content("#acceptance") == "–"
     assert plain == fast
+    assert tab.complaints == []
+
+
+def test_a_reload_changes_nothing_of_a_real_reply(tab: Tab, server: str) -> None:
+    page = set_up(tab, server, tokens=160)
+    question = "Tell me about rivers, and then about roads."
+    tab.ask(question)
+    expect(page.locator(".turn.assistant .text")).not_to_be_empty(timeout=REPLY_MS)
+    page.reload()
+    over = page.locator(".turn.assistant:is([data-state=done], [data-state=cut])")
+    expect(over).to_have_count(1, timeout=REPLY_MS)
+    resumed = tab.finish()
+    page.click("#new")
+    tab.ask(question)
+    assert tab.finish() == resumed
     assert tab.complaints == []

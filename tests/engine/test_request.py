@@ -15,6 +15,7 @@ from paceline.engine.request import (
     Request,
     SamplingParams,
     Speculation,
+    TreeTrace,
 )
 from paceline.spec.tree import MAX_NODES
 
@@ -137,3 +138,27 @@ def test_values_are_immutable(value: object) -> None:
     name = dataclasses.fields(value)[0].name  # type: ignore[arg-type]
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(value, name, None)
+
+
+@pytest.mark.parametrize(
+    ("count", "path", "emitted"),
+    [
+        (0, (0,), ()),
+        (1, (0, 1), ((7, "b"),)),
+        (2, (0, 1, 2), ((7, "b"), (8, "c"))),
+        (3, (0, 1, 2), ((7, "b"), (8, "c"), (9, ""))),
+    ],
+)
+def test_what_a_reply_keeps_of_a_step(count: int, path: tuple[int, ...], emitted: tuple[tuple[int, str], ...]) -> None:
+    whole = TreeTrace(
+        tokens=(1, 7, 8),
+        parents=(-1, 0, 1),
+        sources=("", "b", "c"),
+        estimates=(1.0, 0.5, 0.5),
+        chances=(1.0, 0.5, 0.5),
+        path=(0, 1, 2),
+        bonus=9,
+    )
+    kept = whole.kept(count)
+    assert (kept.path, kept.emitted) == (path, emitted)
+    assert kept.tokens == whole.tokens

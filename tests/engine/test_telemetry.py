@@ -10,14 +10,27 @@ from scheduling import add, make_scheduler, step
 
 from paceline.engine.sequence import Sequence
 from paceline.engine.telemetry import Telemetry
+from paceline.spec.merge import Vote
 
 
-def test_guesses_are_counted_by_depth_and_the_deepest_share_a_place() -> None:
+def test_a_guess_counts_for_each_of_its_drafters() -> None:
     telemetry = Telemetry()
-    for depth, accepted in ((1, True), (1, False), (2, True), (16, True), (17, True), (63, False)):
-        telemetry.count_guess(depth, accepted)
-    assert telemetry.drafted == [2, 1, *[0] * 13, 3]
-    assert telemetry.accepted == [1, 1, *[0] * 13, 2]
+    heads, suffix = Vote("heads", 0, 0.5), Vote("suffix", 1, 0.5)
+    for depth, votes, accepted in ((1, (heads, suffix), True), (1, (heads,), False), (2, (suffix,), True)):
+        telemetry.count_guess(depth, votes, accepted)
+    stats = telemetry.snapshot(make_scheduler(blocks=9))
+    assert (stats.guesses.drafted[:3], stats.guesses.accepted[:3]) == ((2, 1, 0), (1, 1, 0))
+    told = {name: (counts.drafted[:2], counts.accepted[:2]) for name, counts in stats.guesses_by_drafter}
+    assert told == {"heads": ((2, 0), (1, 0)), "suffix": ((1, 1), (1, 1))}
+
+
+def test_steps_are_counted_with_their_sizes() -> None:
+    telemetry = Telemetry()
+    telemetry.count_step(1, 5)
+    telemetry.count_step(3, 64)
+    stats = telemetry.snapshot(make_scheduler(blocks=9))
+    assert (stats.steps, stats.step_sequences.total, stats.step_rows.total) == (2, 4, 69)
+    assert stats.step_sequences.counts[:3] == (1, 0, 1)
 
 
 def test_trees_are_counted_by_why_they_had_their_size() -> None:
@@ -30,8 +43,11 @@ def test_trees_are_counted_by_why_they_had_their_size() -> None:
 
 def test_two_engines_share_no_counters() -> None:
     one, other = Telemetry(), Telemetry()
-    one.count_guess(1, True)
-    assert other.drafted == [0] * 16
+    one.count_guess(1, (Vote("suffix", 0, 0.5),), True)
+    one.count_step(1, 1)
+    scheduler = make_scheduler(blocks=9)
+    assert other.snapshot(scheduler).guesses == Telemetry().snapshot(scheduler).guesses
+    assert other.snapshot(scheduler).step_rows.total == 0
 
 
 def test_stuck_is_work_without_progress_for_a_long_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,11 @@ _CHAT: list[Json] = [
     {"messages": _HI, "max_completion_tokens": 2, "n": 2, "seed": 1, "temperature": 0.5, "top_p": 0.9, "top_k": 4},
     {"messages": _HI, "max_tokens": 3, "logprobs": True, "top_logprobs": 2, "logit_bias": {"7": 2}, "stop": ["a", "b"]},
     {"messages": _HI, "max_tokens": 3, "frequency_penalty": 0.1, "presence_penalty": 1, "repetition_penalty": 1.1},
-    {"messages": _HI, "max_tokens": 3, "speculation": {"mode": "suffix", "max_nodes": 4, "telemetry": True}},
+    {
+        "messages": _HI,
+        "max_tokens": 3,
+        "speculation": {"mode": "suffix", "max_nodes": 4, "telemetry": True, "trace": True},
+    },
     {"messages": _HI, "max_tokens": 3, "prediction": {"type": "content", "content": [{"type": "text", "text": "a"}]}},
     {"messages": _HI, "max_tokens": 9, "response_format": {"type": "json_object"}},
     {"messages": _HI, "max_tokens": 9, "response_format": {"type": "regex", "regex": "[ab]{2,4}"}},

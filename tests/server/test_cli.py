@@ -27,7 +27,6 @@ from paceline.server.cli import _name_of, app, chat, main, serve
 from paceline.server.context import Settings
 from paceline.server.key_file import KeyFile
 from paceline.server.limits import Allowance
-from paceline.server.page import WEB
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +172,8 @@ def test_people_start_at_the_temperature_the_default_model_was_made_for() -> Non
     """In the terminal and on the page; programs get the API's own default, 1."""
     start = inspect.signature(chat).parameters["temperature"].default
     assert start == 0.2
-    assert re.search(rf'<input id="temperature"[^>]* value="{start}"', (WEB / "index.html").read_text())
+    settings = Path(__file__).parents[2] / "web" / "src" / "settings" / "store.ts"
+    assert re.findall(r'\btemperature: "(.*?)"', settings.read_text(encoding="utf-8")) == [str(start)]
 
 
 def test_every_format_of_the_kernels_can_be_chosen() -> None:

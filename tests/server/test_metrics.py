@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import json
 import time
+from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from paceline.engine.tallies import GuessCounts, SizeCounts
 from paceline.engine.telemetry import EngineStats
 from paceline.server.metrics import Meter, Metrics
 
+ROOT = Path(__file__).parents[2]
 STATS = EngineStats(
     running=2,
     waiting=3,
@@ -22,11 +26,13 @@ STATS = EngineStats(
     prompt_tokens=20,
     prefix_hit_tokens=6,
     preemptions=1,
-    drafted_by_depth=(9, 4),
-    accepted_by_depth=(5, 1),
+    guesses=GuessCounts((9, 4), (5, 1)),
+    guesses_by_drafter=(("heads", GuessCounts((8, 1), (5, 0))), ("suffix", GuessCounts((3, 4), (2, 1)))),
     trees_by_reason=(("best", 3), ("no guesses", 2)),
-    step_ms=1.0,
-    forward_ms=0.5,
+    step_ms=1500.0,
+    forward_ms=500.0,
+    step_sequences=SizeCounts((4, 2, 0, 1), 31),
+    step_rows=SizeCounts((0, 1, 5, 1), 60),
 )
 
 
@@ -44,6 +50,24 @@ def test_the_engines_counters_are_read_at_each_scrape() -> None:
     assert [value(metrics, "drafted_tokens_total", depth=d) for d in ("1", "2")] == [9, 4]
     assert [value(metrics, "accepted_tokens_total", depth=d) for d in ("1", "2")] == [5, 1]
     assert [value(metrics, "trees_total", reason=r) for r in ("best", "no_guesses")] == [3, 2]
+
+
+def test_guesses_are_told_by_drafter_and_depth() -> None:
+    metrics = Metrics(lambda: STATS)
+    for name, (drafted, accepted) in STATS.guesses_by_drafter:
+        for i in range(2):
+            labels = {"drafter": name, "depth": str(i + 1)}
+            assert value(metrics, "drafter_drafted_tokens_total", **labels) == drafted[i]
+            assert value(metrics, "drafter_accepted_tokens_total", **labels) == accepted[i]
+
+
+def test_what_steps_took_and_how_large_they_were() -> None:
+    metrics = Metrics(lambda: STATS)
+    assert (value(metrics, "step_seconds_total"), value(metrics, "forward_seconds_total")) == (1.5, 0.5)
+    buckets = [value(metrics, "step_sequences_bucket", le=le) for le in ("1", "2", "4", "+Inf")]
+    assert buckets == [4, 6, 6, 7]
+    assert (value(metrics, "step_sequences_sum"), value(metrics, "step_sequences_count")) == (31, 7)
+    assert value(metrics, "step_rows_bucket", le="4") == 6
 
 
 def test_prometheus_can_read_the_page() -> None:
@@ -92,3 +116,18 @@ def test_cancelled_replies_do_not_count_as_fast_ones() -> None:
     meter.tokens(2)
     meter.end("cancelled")
     assert value(metrics, "request_latency_seconds_count") == 0
+
+
+def test_the_dashboard_finds_every_family_that_it_reads() -> None:
+    families = json.loads((ROOT / "web" / "src" / "dashboard" / "families.json").read_text())
+    metrics = Metrics(lambda: STATS)
+    meter = Meter(metrics, "chat", time.perf_counter())
+    meter.end("stop")
+    metrics.answers.labels("/metrics", "200").inc()
+    told = {}
+    for family in text_string_to_metric_families(metrics.exposition().decode()):
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        labels = {label for sample in family.samples for label in sample.labels} - {"le"}
+        told[name] = (family.type, labels)
+    for family in families.values():
+        assert told.get(family["name"]) == (family["kind"], set(family["labels"])), family["name"]

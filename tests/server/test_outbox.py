@@ -3,7 +3,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from token_replies import TOKENIZER, letters
+from traces import assert_traced, chain_trace
+
+from paceline.server.committer import Piece
 from paceline.server.outbox import Outbox
+from paceline.server.step_counts import StepCounts
+from paceline.server.step_trace import step_body
 
 
 def delta(response: str, text: str, seq: int) -> dict[str, Any]:
@@ -128,3 +134,35 @@ async def test_clauses_neither_part_deltas_nor_pile_up() -> None:
         outbox.put({"type": "x_response.clause", "response_id": "a", "index": seq})
     events = await drained(outbox)
     assert [event.get("delta", event.get("index")) for event in events] == ["x" * 99, 1, 2, 3]
+
+
+async def test_traced_deltas_merge_with_their_steps() -> None:
+    """Whatever waits, each step is told once, the newest with their trees."""
+    outbox = Outbox(10)
+    for seq in range(1, 5):
+        tokens = letters("ab")
+        counts = StepCounts()
+        trace = chain_trace(tokens, ["x"], root=tokens[-1])
+        counts.add(Piece(tokens=tuple(tokens), step=step_body(trace, seq, "best", TOKENIZER)))
+        spans = ((1, "x"), (1, "")) if seq != 3 else None
+        outbox.put(delta("a", "ab", seq) | {"x_spec": counts.take(spans)})
+        if seq == 2:
+            (early,) = await drained(outbox)
+    (late,) = await drained(outbox)
+    for event in (early, late):
+        assert_traced([event | {"x_spec": event["x_spec"] | {"drafted": 2, "accepted": 2}}], 4)
+    told = [(step["ms"], step["tree"] is None) for event in (early, late) for step in event["x_spec"]["steps"]]
+    assert told == [(1, False), (2, False), (3, False), (4, False)]
+    assert early["x_spec"]["spans"] == [[1, "x"], [1, ""]] * 2
+    assert "spans" not in late["x_spec"]
+
+
+async def test_a_delta_with_figures_joins_one_without() -> None:
+    for first, second in ((True, False), (False, True), (False, False)):
+        outbox = Outbox(10)
+        for seq, has in enumerate((first, second), 1):
+            event = delta("a", "x", seq)
+            outbox.put(event if has else {key: value for key, value in event.items() if key != "x_spec"})
+        (event,) = await drained(outbox)
+        known = {"drafted": 1, "accepted": 1, "emitted": 2} if first or second else None
+        assert event.get("x_spec") == known

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from token_replies import committer, delta, letters
+from traces import chain_trace
 
 from paceline.server.committer import Piece
 from paceline.server.pacing import Even, Straight, pacer_for, split
-from paceline.server.reply_parts import CallBegin, Thought, Words
+from paceline.server.reply_parts import CallBegin, Thought, Words, spans_of
 from paceline.server.voice import NO_VOICE, Voice
 
 
@@ -103,6 +104,19 @@ def test_shares_are_the_piece(text: str, drafted: int) -> None:
         whole.accepted,
     )
     assert len(shares) == len(text)
+
+
+@given(st.text("aé🙂 ", min_size=1, max_size=12))
+def test_shares_of_a_traced_piece_have_its_step_once_and_tell_what_each_is_made_of(text: str) -> None:
+    tokens = letters(text)
+    trace = chain_trace(tokens, [f"drafter {i}" for i in range(len(tokens) - 1)])
+    whole = committer().push(delta(tokens, drafted=len(tokens) - 1, accepted=len(tokens) - 1, trace=trace))
+    assert whole.step is not None
+    shares = split(whole)
+    assert [share.step for share in shares] == [whole.step, *[None] * (len(shares) - 1)]
+    spans = [spans_of(part) for share in shares for part in share.parts]
+    assert [size for each in spans if each is not None for size, _ in each] == [1] * len(text)
+    assert sum((each for each in spans if each is not None), ()) == spans_of(whole.parts[0])
 
 
 def test_off_by_default() -> None:

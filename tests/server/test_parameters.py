@@ -41,7 +41,7 @@ def test_every_parameter_arrives() -> None:
         "logit_bias": {"3": -100, "99": 2.5},
         "logprobs": True,
         "top_logprobs": 3,
-        "speculation": {"mode": "suffix", "max_nodes": 8, "telemetry": True},
+        "speculation": {"mode": "suffix", "max_nodes": 8, "telemetry": True, "trace": True},
     }
     read_back = read(asked)
     sampling = read_back.sampling_with(max_tokens=5, seed=7, stop_ids=frozenset({2}))
@@ -52,7 +52,7 @@ def test_every_parameter_arrives() -> None:
     assert sampling.logprobs == 3
     assert sampling.stop_ids == {2}
     assert read_back.stop == ("a", "b")
-    assert read_back.speculation == Speculation(mode="suffix", max_nodes=8)
+    assert read_back.speculation == Speculation(mode="suffix", max_nodes=8, trace=True)
     assert read_back.telemetry
 
 
@@ -98,6 +98,7 @@ def test_nulls_and_absent_fields_keep_the_base() -> None:
         ({"speculation": {"max_nodes": 0}}, "speculation.max_nodes"),
         ({"speculation": {"max_nodes": 65}}, "speculation.max_nodes"),
         ({"speculation": {"telemetry": 1}}, "speculation.telemetry"),
+        ({"speculation": {"trace": "yes"}}, "speculation.trace"),
     ],
 )
 def test_bad_values_are_one_sentence_that_names_the_field(values: dict[str, Any], param: str) -> None:
@@ -107,6 +108,14 @@ def test_bad_values_are_one_sentence_that_names_the_field(values: dict[str, Any]
     assert str(caught.value).endswith(".")
     assert param.split(".")[0] in str(caught.value)
     assert len(str(caught.value)) < 200
+
+
+def test_a_trace_is_told_with_figures() -> None:
+    for asked, figures in (({}, False), ({"telemetry": True}, True), ({"trace": True, "telemetry": False}, True)):
+        assert read({"speculation": asked}).figures is figures
+    base = read({"speculation": {"trace": True}})
+    assert read({"speculation": {"mode": "none"}}, base).figures
+    assert not read({"speculation": {"trace": False}}, base).figures
 
 
 def test_an_unknown_speculator_is_told_which_are_loaded() -> None:

@@ -3,12 +3,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from token_replies import TOKENIZER, letters
+from traces import chain_trace
 
 from paceline.engine.errors import RequestError
 from paceline.server.api_errors import ApiError
 from paceline.server.fields import Fields
 from paceline.server.outbox import Outbox
 from paceline.server.replay import Replay, Resume, read_resume
+from paceline.server.step_trace import step_body
 
 
 def delta(seq: int) -> dict[str, Any]:
@@ -54,6 +57,18 @@ async def test_what_was_merged_on_its_way_is_resumed_to_the_letter(waited: int) 
     both = arrived + replay.after(arrived[-1]["x_seq"])
     assert "".join(event["delta"] for event in both) == "abcdefgh"
     assert sum(event["x_spec"]["emitted"] for event in both) == 8
+
+
+def test_trees_of_a_trace_are_not_kept() -> None:
+    """A step with a tree is larger than the ring, and one without is not."""
+    step = step_body(chain_trace(letters("x" * 60), ["suffix"] * 59), 1.0, "best", TOKENIZER) | {"tokens": []}
+    events = [delta(seq) | {"x_spec": {"emitted": 1, "steps": [step]}} for seq in (1, 2)]
+    replay = Replay(100, 1000)
+    for event in events:
+        replay.put(event)
+    bare = {"emitted": 1, "steps": [step | {"tree": None}]}
+    assert replay.after(0) == [delta(seq) | {"x_spec": bare} for seq in (1, 2)]
+    assert events[0]["x_spec"]["steps"] == [step]  # the socket has it
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from chat_completions import choice_of
 from part_readers import RUN, EveryKind
 from service import ENDLESS
+from traces import assert_traced
 
 from paceline.server.chat_shape import ChatShape
 from paceline.server.fields import Fields, JsonObject
@@ -29,12 +30,12 @@ async def written(
     *,
     n: int = 1,
     prefill_only: bool = False,
-    telemetry: bool = True,
+    figures: bool = True,
     reader: Callable[[int], PartReader] = EveryKind,
     **parameters: Any,
 ) -> tuple[list[JsonObject], JsonObject]:
     options = StreamOptions(stream=True, include_usage=True, continuous_usage=True)
-    form = ReplyForm(service, "chatcmpl", ChatShape(service.tokenizer), options, telemetry=telemetry)
+    form = ReplyForm(service, "chatcmpl", ChatShape(service.tokenizer), options, figures=figures)
     asked = read_parameters(Fields(parameters), service.limits, Parameters(max_tokens=40, seed=9))
     async with Generation(
         service,
@@ -59,7 +60,7 @@ REQUESTS: list[dict[str, Any]] = [
     {"temperature": 0},
     {"temperature": 0, "speculation": {"mode": "suffix"}},
     {"logprobs": True, "top_logprobs": 2},
-    {"n": 3, "logprobs": True, "telemetry": False},
+    {"n": 3, "logprobs": True, "figures": False},
     {"n": 2, "temperature": 0.7, "stop": ["e", "a", "i"]},
     {"max_tokens": 1},
 ]
@@ -90,6 +91,24 @@ async def test_figures_of_a_step_ride_on_one_chunk(service: Service) -> None:
     counts = [event["usage"]["completion_tokens"] for event in events]
     assert counts == sorted(counts)
     assert counts[-1] == body["usage"]["completion_tokens"] == 80
+
+
+async def test_with_a_trace_every_chunk_of_words_tells_what_it_is_made_of(service: Service) -> None:
+    """And no other; the steps ride on the first of theirs."""
+    events, body = await written(service, speculation={"mode": "suffix", "trace": True})
+    told = [event for event in events if event["choices"]]
+    words = [event for event in told if event["choices"][0]["delta"].get("content")]
+    assert words
+    deltas = [{"delta": _content(event), "x_spec": event["x_spec"]} for event in told if "x_spec" in event]
+    assert_traced(deltas, body["usage"]["completion_tokens"])
+    for event in told:
+        choice = event["choices"][0]
+        whole = event in words or (choice["finish_reason"] is not None and "x_spec" in event)
+        assert ("spans" in event.get("x_spec", {})) == whole
+
+
+def _content(event: JsonObject) -> str:
+    return str(event["choices"][0]["delta"].get("content") or "")
 
 
 async def test_figures_of_text_that_was_held_back_for_nothing_come_with_the_finish(service: Service) -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 from realtime_session import HandReply
+from token_replies import TOKENIZER, letters
+from traces import chain_trace
 from vocabularies import byte_level_tokenizer
 
 from paceline.engine.request import Delta
@@ -9,6 +11,7 @@ from paceline.server.parameters import Parameters
 from paceline.server.reply_parts import CallArguments, CallBegin, Words
 from paceline.server.response import Response
 from paceline.server.response_output import ResponseOutput
+from paceline.server.step_trace import step_body
 from paceline.server.stop_strings import StopStrings
 
 
@@ -50,6 +53,19 @@ def test_the_deltas_of_one_step_share_its_tokens() -> None:
     parts = (Words("a"), CallBegin(0, "c", "f"), CallArguments(0, "{}"))
     deltas = [event for event in r.delta(Piece(parts=parts, tokens=(1, 2, 3))) if "delta" in event]
     assert [(event["x_seq"], event["x_spec"]["emitted"]) for event in deltas] == [(1, 3), (2, 0)]
+
+
+def test_each_delta_of_a_traced_step_tells_what_its_own_text_is_made_of() -> None:
+    tokens = letters("abc")
+    trace = chain_trace(tokens, ["suffix", "heads"])
+    step = step_body(trace, 1.0, "best", TOKENIZER)
+    parts = (Words("ab", spans=((1, "suffix"), (1, "heads"))), CallBegin(0, "c", "f"), CallArguments(0, "{}"))
+    r = response()
+    deltas = [e for e in r.delta(Piece(parts=parts, tokens=tuple(tokens), step=step)) if "delta" in e]
+    assert [event["x_spec"]["steps"] for event in deltas] == [[step], []]
+    assert [event["x_spec"].get("spans") for event in deltas] == [[[1, "suffix"], [1, "heads"]], None]
+    (end,) = [e for e in r.delta(Piece(tokens=(2,), finish="stop", step=step)) if "delta" in e]
+    assert (end["delta"], end["x_spec"]["steps"], end["x_spec"]["spans"]) == ("", [step], [])
 
 
 def test_a_last_token_without_text_is_not_lost() -> None:

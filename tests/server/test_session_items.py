@@ -236,11 +236,12 @@ def test_a_response_beside_the_conversation_changes_nothing_of_it() -> None:
 
 def test_the_client_is_told_what_is_ready_of_its_text() -> None:
     driver = Driver()
-    driver.say("input_text.append", text="hello")
+    driver.say("input_text.append", text="hello 🌙")
     warm = driver.warms[-1]
     driver.say("input_text.append", text=" there")
     (event,) = driver.take(driver.session.prefilled(warm, 30, 20))
     assert (event["type"], event["tokens"], event["stable_tokens"]) == ("x_input_text.prefilled", 30, 20)
+    assert event["text_end"] == 7
     driver.say("input_text.clear")
     driver.say("input_text.append", text="hullo")
     assert driver.take(driver.session.prefilled(warm, 30, 20)) == []

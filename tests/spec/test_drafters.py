@@ -115,9 +115,11 @@ def test_all_drafters_hear_of_verdicts_and_ends() -> None:
 def test_modes_name_what_is_loaded() -> None:
     loaded = Drafters([Suffix()])
     assert loaded.modes == ("auto", "suffix", "none")
+    assert loaded.names == ("suffix",)
     assert [loaded.drafts(mode) for mode in ("auto", "suffix", "none")] == [True, True, False]
     bare = Drafters()
     assert bare.modes == ("auto", "none")
+    assert bare.names == ()
     assert not bare.drafts(AUTO)
     assert bare.propose(asks(2), [AUTO, "none"], Purse()) == [NO_GUESSES] * 2
 

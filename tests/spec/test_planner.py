@@ -206,6 +206,20 @@ def test_verdicts_change_what_is_planned() -> None:
         assert len(draft.picks) == expected
 
 
+def test_chances_are_those_that_decided() -> None:
+    """Of each pick, in the order of the nodes; what the step teaches shows in the next one's."""
+    planner = Planner(FLAT)
+    proposal = Proposal("x", (0, 1, 2), (-1, -1, 0), (0.25, 0.5, 0.75))
+    (first,) = drafts(planner, [proposal])
+    assert first.tree.tokens[1:] == (1, 0, 2)
+    assert planner.chances(first) == [0.5, 0.25, 0.75]  # nothing is learnt yet
+    planner.observe(first, (0, 2))
+    (second,) = drafts(planner, [proposal])
+    chances = dict(zip(second.tree.tokens[1:], planner.chances(second), strict=True))
+    assert chances[0] / 0.25 > chances[1] / 0.5 != 1.0  # the one that was right has gained more
+    assert planner.chances(Draft(second.tree, "off")) == []
+
+
 def test_what_was_not_worth_a_row_is_watched_all_the_same() -> None:
     planner, cost = Planner(StepCost({1: 1.0, 11: 6.0})), []
     for _ in range(40):

@@ -23,9 +23,23 @@ class Tab:
     complaints: list[str] = field(default_factory=list)
     addresses: set[str] = field(default_factory=set)
 
+    @classmethod
+    def of(cls, page: Page) -> Tab:
+        tab = cls(page)
+        # Chromium reports a violated content policy as a console error too.
+        page.on("console", lambda line: tab.complaints.append(line.text) if line.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: tab.complaints.append(str(error)))
+        page.on("request", lambda request: tab.addresses.add(request.url))
+        return tab
+
     def open(self, url: str) -> Page:
         self.page.goto(url)
         return self.page
+
+    def settings(self) -> None:
+        """Opens the settings where they are not."""
+        if self.page.locator("#settings").is_hidden():
+            self.page.click("#settings-toggle")
 
     def ask(self, text: str) -> None:
         self.page.fill("#message", text)

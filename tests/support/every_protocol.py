@@ -50,9 +50,13 @@ class Client:
         assert [choice_of(events, index)["message"]["content"] for index in range(n)] == texts
         return texts
 
-    def chat_stream(self, asked: Asked, mode: str) -> Reply:
+    def chat_chunks(self, asked: Asked, mode: str) -> list[Json]:
+        """A stream as it comes, usage last."""
         body = _chat(asked, mode) | {"stream": True, "stream_options": {"include_usage": True}}
-        events = events_of(self._http.post(CHAT, json=body))
+        return events_of(self._http.post(CHAT, json=body))
+
+    def chat_stream(self, asked: Asked, mode: str) -> Reply:
+        events = self.chat_chunks(asked, mode)
         usage = events[-1].pop("usage")
         assert events[-1]["choices"] == []
         choice = choice_of(events[:-1])
@@ -64,12 +68,15 @@ class Client:
         assert answer.status_code == 200, answer.text
         return Reply(_of_response(answer.json()), timeless(answer.json()))
 
-    def responses_stream(self, asked: Asked, mode: str) -> Reply:
+    def responses_events(self, asked: Asked, mode: str) -> list[Json]:
+        """A stream as it comes."""
         answer = self._http.post(RESPONSES, json=_responses(asked, mode) | {"stream": True})
         assert answer.status_code == 200, answer.text
         frames = [frame for frame in answer.text.split("\n\n")[:-1] if frame != ": ping"]
-        events = [json.loads(frame.partition("\n")[2].removeprefix("data: ")) for frame in frames]
-        return _streamed(events)
+        return [json.loads(frame.partition("\n")[2].removeprefix("data: ")) for frame in frames]
+
+    def responses_stream(self, asked: Asked, mode: str) -> Reply:
+        return _streamed(self.responses_events(asked, mode))
 
     def responses_socket(self, asked: Asked, mode: str) -> Reply:
         self._socket.send(json.dumps({"type": "response.create", **_responses(asked, mode)}))

@@ -28,13 +28,14 @@ class Asked:
     form: Json | None = None
     logprobs: int | None = None
     prediction: str | None = None
+    trace: bool = False  # asked for in place of telemetry, which it implies
 
     def shared(self, mode: str) -> Json:
         return {
             "seed": 11,
             "temperature": 0.0,
             **self.options,
-            "speculation": {"mode": mode, "telemetry": True},
+            "speculation": {"mode": mode, "trace" if self.trace else "telemetry": True},
         }
 
 

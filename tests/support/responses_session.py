@@ -15,6 +15,7 @@ from paceline.engine.request import Delta, Finish
 from paceline.server.committer import Committer
 from paceline.server.parameters import Parameters
 from paceline.server.reply_parts import CallArguments, CallBegin, Part, Thought, Words
+from paceline.server.responses.items import Message
 from paceline.server.responses.request import read_request
 from paceline.server.responses.session import Begin, Output, ResponsesSession
 from paceline.server.responses.store import ResponseStore
@@ -114,6 +115,11 @@ class Driver:
         ids = tuple(self.tokenizer.encode(text))
         made = Delta(request_id=response_id, tokens=ids, finish=finish, **delta)
         return self.take(self.session.piece(response_id, self.replies[response_id].committer.push(made)))
+
+    @property
+    def said(self) -> list[tuple[str, str]]:
+        """Who says what in the conversation of the latest prompt."""
+        return [(item.role, item.text) for item in self.begun[-1].items if isinstance(item, Message)]
 
     def last(self) -> dict[str, Any]:
         """The response of the latest last event."""

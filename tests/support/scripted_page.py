@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any
 
 from websockets.datastructures import Headers
@@ -17,25 +16,27 @@ from websockets.http11 import Request, Response
 from websockets.sync.server import ServerConnection, serve
 from websockets.typing import Subprotocol
 
-WEB = Path(__file__).parents[2] / "web"
-POLICY = (
-    "default-src 'self'; connect-src 'self' ws: wss:; img-src 'self' data:; style-src 'self'; script-src 'self'; "
-    "base-uri 'none'; frame-ancestors 'none'"
-)
-KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+from paceline.server.page import page_files
+from paceline.server.page_files import HeldFile
 
 Event = dict[str, Any]
 
 
 @dataclass
 class Scripted:
-    """Serves the page as the real server does; every response.create is answered by `reply`."""
+    """Serves the built page with the real server's headers; every response.create is answered by `reply`, a
+    response.cancel by the end of the response, everything else by `answer`."""
 
     reply: Callable[[ServerConnection, Event], None] = lambda connection, event: None
+    resume: Callable[[ServerConnection, Event], None] = lambda connection, event: forgotten(connection, event)
+    answer: Callable[[ServerConnection, Event], None] = lambda connection, event: None
     key: str = ""
     model: str = "scripted"
+    speculators: tuple[str, ...] = ("auto", "suffix", "none")
     sessions: list[list[Event]] = field(default_factory=list)  # what the page sent, by session
+    connections: list[ServerConnection] = field(default_factory=list)  # of the sessions
     url: str = ""
+    files: Mapping[str, HeldFile] = field(default_factory=page_files)  # by path
 
     def http(self, connection: ServerConnection, request: Request) -> Response | None:
         path = request.path.partition("?")[0]
@@ -45,19 +46,21 @@ class Scripted:
             return connection.respond(HTTPStatus.UNAUTHORIZED, "")
         if path == "/v1/realtime":
             return None
-        file = WEB / ("index.html" if path == "/" else path[1:])
-        if path == "/v1/models" or not file.is_file():
+        if path == "/v1/models":
+            models = [{"id": self.model, "object": "model", "speculators": self.speculators}]
+            return connection.respond(HTTPStatus.OK, json.dumps({"object": "list", "data": models}))
+        file = self.files.get(path)
+        if file is None:
             return connection.respond(HTTPStatus.NOT_FOUND, "")
-        headers = Headers(
-            {"content-type": KINDS[file.suffix], "content-security-policy": POLICY, "connection": "close"}
-        )
-        body = file.read_bytes()
-        headers["content-length"] = str(len(body))
-        return Response(200, "OK", headers, body)
+        answer = file.answer(request.headers)
+        length = {} if answer.status == HTTPStatus.NOT_MODIFIED else {"content-length": str(len(answer.body))}
+        headers = Headers({**answer.headers, **length, "connection": "close"})
+        return Response(answer.status, HTTPStatus(answer.status).phrase, headers, answer.body)
 
     def talk(self, connection: ServerConnection) -> None:
         heard: list[Event] = []
         self.sessions.append(heard)
+        self.connections.append(connection)
         say(connection, "session.created", session={"model": self.model})
         try:
             for message in connection:
@@ -65,31 +68,58 @@ class Scripted:
                 heard.append(event)
                 if event["type"] == "response.create":
                     self.reply(connection, event)
+                elif event["type"] == "x_response.resume":
+                    self.resume(connection, event)
                 elif event["type"] == "response.cancel":
                     say(connection, "response.done", response={"id": "r", "status": "cancelled"})
+                else:
+                    self.answer(connection, event)
         except ConnectionClosed:
             pass  # the page went on to another session
 
+    def drop(self, code: int) -> None:
+        """Every connection there is breaks."""
+        for connection in self.connections:
+            connection.close(code)
+
     def said(self) -> list[tuple[str, str]]:
-        """Role and text of each item in the newest session."""
-        items = [event["item"] for event in self.sessions[-1] if event["type"] == "conversation.item.create"]
-        return [(item["role"], item["content"][0]["text"]) for item in items]
+        """Role and text of each item in the newest session, as a server would have them."""
+        items, pending = [], ""
+        for event in self.sessions[-1]:
+            match event["type"]:
+                case "conversation.item.create":
+                    items.append((event["item"]["role"], event["item"]["content"][0]["text"]))
+                case "input_text.append":
+                    pending += event["text"]
+                case "input_text.clear":
+                    pending = ""
+                case "input_text.commit":
+                    items.append(("user", pending))
+                    pending = ""
+        return items
 
 
 def say(connection: ServerConnection, kind: str, **fields: object) -> None:
     connection.send(json.dumps({"type": kind, "event_id": "e", **fields}))
 
 
-def stream(connection: ServerConnection, *pieces: str) -> None:
-    """The beginning of a reply: one step per piece, the first of one token, the others of two."""
-    say(connection, "response.created", response={"id": "r"})
-    for i, piece in enumerate(pieces):
+def forgotten(connection: ServerConnection, event: Event) -> None:
+    """There is nothing to resume."""
+    say(connection, "error", error={"code": "response_not_found", "message": "Gone.", "event_id": event["event_id"]})
+
+
+def stream(connection: ServerConnection, *pieces: str, after: int = 0) -> None:
+    """The beginning of a reply: one step per piece, the first of one token, the others of two. after: the x_seq of the
+    last piece that has arrived already."""
+    if not after:
+        say(connection, "response.created", response={"id": "r"})
+    for i, piece in enumerate(pieces, after):
         counts = {"drafted": 3, "accepted": 1, "emitted": 2} if i else {"drafted": 0, "accepted": 0, "emitted": 1}
         say(connection, "response.output_text.delta", response_id="r", delta=piece, x_seq=i + 1, x_spec=counts)
 
 
-def complete(connection: ServerConnection, *pieces: str) -> None:
-    stream(connection, *pieces)
+def complete(connection: ServerConnection, *pieces: str, after: int = 0) -> None:
+    stream(connection, *pieces, after=after)
     usage = {"output_tokens": 2 * len(pieces) - 1}
     say(connection, "response.done", response={"id": "r", "status": "completed", "usage": usage})
 

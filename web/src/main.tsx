@@ -1,4 +1,5 @@
 import { render } from "preact";
+import { keepForOffline } from "./offline/register";
 import { settingsStore } from "./settings/store";
 import { App } from "./shell/app";
 import { Server } from "./shell/server";
@@ -8,3 +9,4 @@ if (page) {
   page.textContent = "";
   render(<App server={new Server(document.baseURI)} settings={settingsStore()} />, page);
 }
+keepForOffline(document.baseURI);

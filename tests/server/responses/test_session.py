@@ -1,4 +1,4 @@
-"""A socket of the Responses API without a socket: lanes, chains, cancelling, steering, and every mistake."""
+"""A socket of the Responses API without a socket: lanes, chains, and every mistake."""
 
 from __future__ import annotations
 
@@ -13,15 +13,8 @@ from responses_api import LAST, REPLY, order_of, output_text
 from responses_session import Driver, error_of, types
 
 from paceline.server.api_errors import ApiError
-from paceline.server.responses.items import Call, CallOutput, Message
 from paceline.server.responses.lanes import MAX_RUNNING, MAX_WAITING
 from paceline.server.responses.session import MAX_LANES
-from paceline.server.responses.steering import MAX_STEERS
-
-
-def said(driver: Driver) -> list[tuple[str, str]]:
-    """Who says what in the conversation of the latest prompt."""
-    return [(item.role, item.text) for item in driver.begun[-1].items if isinstance(item, Message)]
 
 
 def test_one_response() -> None:
@@ -42,13 +35,13 @@ def test_a_chain_stored_or_not() -> None:
         first = driver.create("hi", store=store)
         driver.step(first, "Hello", "stop")
         second = driver.create("more", previous_response_id=first, store=store)
-        assert said(driver) == [("user", "hi"), ("assistant", "Hello"), ("user", "more")]
+        assert driver.said == [("user", "hi"), ("assistant", "Hello"), ("user", "more")]
         driver.step(second, "Well", "length")
         assert (driver.store.find("", first) is not None) == store
         other = Driver(driver.store)
         if store:
             other.create("again", previous_response_id=second)
-            assert said(other)[-2:] == [("assistant", "Well"), ("user", "again")]
+            assert other.said[-2:] == [("assistant", "Well"), ("user", "again")]
         else:
             error = error_of(other.say("response.create", input="again", previous_response_id=second))
             assert (error["code"], error["param"]) == ("previous_response_not_found", "previous_response_id")
@@ -64,7 +57,7 @@ def test_a_lane_keeps_its_newest_response_alone() -> None:
     error = error_of(driver.say("response.create", input="x", previous_response_id=first))
     assert error["code"] == "previous_response_not_found"
     driver.create("y", previous_response_id=other, stream_id="b")
-    assert said(driver) == [("user", "b"), ("assistant", "B"), ("user", "y")]
+    assert driver.said == [("user", "b"), ("assistant", "B"), ("user", "y")]
 
 
 def test_lanes_are_remembered_up_to_a_number() -> None:
@@ -75,7 +68,7 @@ def test_lanes_are_remembered_up_to_a_number() -> None:
         driver.step(made[-1], "A", "stop")
     assert error_of(driver.say("response.create", input="x", previous_response_id=made[0]))
     driver.create("x", previous_response_id=made[1])
-    assert said(driver)[0] == ("user", "a")
+    assert driver.said[0] == ("user", "a")
 
 
 def test_lanes_are_remembered_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +82,7 @@ def test_lanes_are_remembered_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> N
         error = error_of(driver.say("response.create", input="x", previous_response_id=gone))
         assert error["code"] == "previous_response_not_found"
     driver.create("x", previous_response_id=made[2])  # the newest stays, whatever its size
-    assert said(driver)[0] == ("user", "a" * 5000)
+    assert driver.said[0] == ("user", "a" * 5000)
 
 
 def test_input_that_waits_is_kept_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +118,7 @@ def test_what_waits_may_go_on_from_what_runs() -> None:
     first = driver.create("hi", store=False)
     driver.say("response.create", input="more", previous_response_id=first, store=False)
     driver.step(first, "Hello", "stop")
-    assert said(driver) == [("user", "hi"), ("assistant", "Hello"), ("user", "more")]
+    assert driver.said == [("user", "hi"), ("assistant", "Hello"), ("user", "more")]
 
 
 def test_lanes_and_queue_are_bounded() -> None:
@@ -149,7 +142,7 @@ def test_generate_false_and_prewarm_say_nothing() -> None:
         assert driver.last()["output"] == []
         assert driver.last()["usage"]["input_tokens_details"] == {"cached_tokens": 3, "cache_write_tokens": 4}
         driver.create("more", previous_response_id=response)
-        assert said(driver) == [("user", "hi"), ("user", "more")]
+        assert driver.said == [("user", "hi"), ("user", "more")]
 
 
 def test_a_server_that_stops_takes_no_more() -> None:
@@ -185,136 +178,6 @@ def test_an_engine_that_fails() -> None:
     driver.take(driver.session.fail(second, "Oh."))
     assert driver.last()["status"] == "failed"
     assert driver.take(driver.session.fail(second, "Oh.")) == []
-
-
-# Cancelling
-
-
-@pytest.mark.parametrize("by", ["response_id", "stream_id", "nothing"])
-def test_cancel(by: str) -> None:
-    driver = Driver()
-    lane = {"stream_id": "a"} if by == "stream_id" else {}
-    response = driver.create("hi", store=False, **lane)
-    driver.step(response, "Hello")
-    named = {"response_id": {"response_id": response}, "stream_id": lane, "nothing": {}}[by]
-    events = driver.say("response.cancel", **named)
-    assert driver.aborted == [response]
-    assert types(events)[-1] == "response.incomplete"
-    assert driver.last()["status"] == "cancelled"
-    assert output_text(driver.last()) == "Hello"
-    assert driver.step(response, " more") == []
-    driver.create("go on", previous_response_id=response)
-    assert said(driver) == [("user", "hi"), ("assistant", "Hello"), ("user", "go on")]
-
-
-def test_a_cancel_before_the_first_event() -> None:
-    driver = Driver()
-    driver.hold = True
-    response = driver.create(store=False)
-    events = driver.say("response.cancel")
-    assert types(events) == ["response.created", "response.in_progress", "response.incomplete"]
-    assert (events[-1]["response"]["status"], events[-1]["response"]["usage"]["total_tokens"]) == ("cancelled", 0)
-    driver.create("more", previous_response_id=response)
-    assert said(driver) == [("user", "hi"), ("user", "more")]
-
-
-def test_a_cancel_with_nothing_running_and_one_that_comes_late() -> None:
-    driver = Driver()
-    assert error_of(driver.say("response.cancel"))["code"] == "response_cancel_not_active"
-    error = error_of(driver.say("response.cancel", response_id="resp_x"))
-    assert (error["code"], error["param"]) == ("response_cancel_not_active", "response_id")
-    response = driver.create()
-    driver.step(response, "A", "stop")
-    assert driver.say("response.cancel", response_id=response) == []
-
-
-def test_a_cancel_lets_the_next_of_the_lane_begin() -> None:
-    driver = Driver()
-    driver.create("one")
-    driver.say("response.create", input="two")
-    driver.say("response.cancel")
-    assert said(driver) == [("user", "two")]
-
-
-# Steering
-
-
-def test_steer_goes_on_from_what_was_said() -> None:
-    driver = Driver()
-    first = driver.create("hi", stream_id="a", temperature=0.5, instructions="Be kind.", store=False)
-    driver.say("response.create", input="next in line", stream_id="a")
-    driver.step(first, "Hello")
-    events = driver.say("response.steer", previous_response_id=first, input="shorter")
-    kinds = types(events)
-    assert kinds[0] == "response.steer.accepted"
-    assert kinds.index("response.incomplete") < kinds.index("response.created")
-    steered = events[kinds.index("response.incomplete")]["response"]
-    assert (steered["incomplete_details"], steered["output"][0]["status"]) == ({"reason": "steered"}, "incomplete")
-    assert driver.aborted == [first]
-    assert said(driver) == [("user", "hi"), ("assistant", "Hello"), ("user", "shorter")]
-    successor = events[-1]["response"]
-    assert (successor["previous_response_id"], successor["temperature"]) == (first, 0.5)
-    assert successor["instructions"] == "Be kind."
-    assert {event["stream_id"] for event in events} == {"a"}
-    numbers = [e["sequence_number"] for e in driver.events if e["type"] != "error"]
-    assert numbers[: kinds.index("response.created")] == sorted(numbers[: kinds.index("response.created")])
-    driver.step(successor["id"], "OK", "stop")
-    assert said(driver) == [("user", "next in line")]
-
-
-def test_input_for_a_response_that_calls_tools_waits_for_the_answers() -> None:
-    driver = Driver()
-    first = driver.create("hi", store=False)
-    driver.step(first, "{")
-    assert types(driver.say("response.steer", previous_response_id=first, input="quick")) == ["response.steer.accepted"]
-    more = [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "please"}]}]
-    driver.say("response.steer", previous_response_id=first, input=more)
-    events = driver.step(first, "}", "stop")
-    assert types(events)[-3:] == ["response.completed", "response.steer.pending", "response.steer.pending"]
-    (stub,) = events[-1]["required_input"]
-    assert stub == {"type": "function_call_output", "call_id": "call_0", "name": "look"}
-    driver.create([{**stub, "output": "sunny"}], previous_response_id=first)
-    assert driver.begun[-1].items == (
-        Message("", "user", "hi"),
-        Call(driver.begun[-1].items[1].id, "call_0", "look", "{}"),
-        Message("", "user", "quick"),
-        Message("", "user", "please"),
-        CallOutput("", "call_0", "sunny"),
-    )
-
-
-def test_input_that_cannot_be_used_comes_back() -> None:
-    driver = Driver()
-
-    def refused(**fields: Any) -> str:
-        (event,) = driver.say("response.steer", **fields)
-        assert event["type"] == "response.steer.failed"
-        assert event["steer"]["input"] == fields["input"]
-        code: str = event["error"]["code"]
-        return code
-
-    assert refused(previous_response_id="resp_x", input="a") == "response_not_found"
-    response = driver.create()
-    robot = [{"type": "message", "role": "user", "content": [{"type": "input_image", "detail": "auto"}]}]
-    assert refused(previous_response_id=response, input=robot) == "invalid_input"
-    driver.step(response, "A{")
-    for _ in range(MAX_STEERS):
-        driver.say("response.steer", previous_response_id=response, input="a")
-    assert refused(previous_response_id=response, input="a") == "too_many_pending_steers"
-    events = driver.say("response.cancel")
-    assert types(events).count("response.steer.failed") == MAX_STEERS
-    assert refused(previous_response_id=response, input="a") == "response_already_completed"
-    warm = driver.create(generate=False)
-    assert refused(previous_response_id=warm, input="a") == "steering_not_supported"
-
-
-def test_a_steered_response_that_runs_into_its_limit_has_a_successor() -> None:
-    driver = Driver()
-    response = driver.create("hi", store=False)
-    driver.step(response, "A{")
-    driver.say("response.steer", previous_response_id=response, input="quick")
-    driver.step(response, "1", "length")
-    assert said(driver) == [("user", "hi"), ("assistant", "A"), ("user", "quick")]
 
 
 # Mistakes

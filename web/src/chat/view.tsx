@@ -1,5 +1,226 @@
-import type { ViewProps } from "../shell/view";
+// The chat: the conversation, with what belongs to it at its sides.
 
-export function Chat(_: ViewProps) {
-  return <main />;
+import { type Signal, useSignal } from "@preact/signals";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import { themeSignal } from "../settings/theme";
+import { copy, download } from "../shell/browser";
+import { Lazy } from "../shell/lazy";
+import type { ViewProps } from "../shell/view";
+import type { Trace } from "../spec/trace";
+import { Notices, Trouble } from "./bars";
+import { Composer } from "./composer";
+import { jsonFile, markdownFile } from "./export";
+import { FigureStrip } from "./figures";
+import { Help } from "./help";
+import { List } from "./list";
+import { Log } from "./log";
+import { Panel } from "./panel";
+import { Room } from "./room";
+import { type Action, shortcut } from "./shortcuts";
+import type { TurnActions } from "./turn";
+import { keep } from "./turns";
+import "./chat.css";
+import "./sides.css";
+import "./turns.css";
+
+type Side = "settings" | "list";
+
+const ROOM_FOR_STEPS = "(min-width: 75rem)"; // beside the conversation, as in the style sheet
+
+export function Chat({ server, settings }: ViewProps) {
+  const room = useMemo(() => new Room(server, settings), [server, settings]);
+  const theme = useMemo(() => themeSignal(document.documentElement), []);
+  const side = useSignal<Side | null>(null);
+  const steps = useSignal(matchMedia(ROOM_FOR_STEPS).matches);
+  const help = useSignal(false);
+  const message = useRef<HTMLTextAreaElement>(null);
+  const compose = () => message.current?.focus();
+
+  const fresh = () => {
+    room.fresh();
+    compose();
+  };
+  const toggle = (name: Side) => {
+    side.value = side.value === name ? null : name;
+  };
+  const editLast = () => {
+    const last = room.conversation.turns.findLast(({ role }) => role === "user");
+    if (last) room.editing.value = last.key;
+  };
+  const actions: TurnActions = useMemo(
+    () => ({
+      copy: async (turn) => {
+        const done = await copy(turn.text);
+        if (done) room.spoken.value = "Copied.";
+        else room.tell("The browser did not allow copying; select the text and copy it by hand.");
+        return done;
+      },
+      edit: (turn) => {
+        room.editing.value = turn?.key ?? null;
+        if (!turn) compose();
+      },
+      resend: (turn, text) => {
+        room.edit(turn, text);
+        compose();
+      },
+      retry: () => room.retry(),
+      goOn: () => room.goOn(),
+      look: (turn) => {
+        room.looked.value = room.looked.value === turn.key ? null : turn.key;
+        if (room.looked.value !== null) steps.value = true;
+      },
+    }),
+    [room],
+  );
+  const exportAs = (kind: "markdown" | "json") => {
+    const { turns, model } = room.conversation;
+    const kept = turns.map(keep);
+    const title = room.records.shelf.title;
+    download(
+      kind === "json" ? jsonFile(title, kept, settings.value.instructions.trim(), model) : markdownFile(title, kept),
+    );
+  };
+
+  const writing = side.value === null;
+  useEffect(() => {
+    if (writing) compose(); // once it can be seen, for a narrow screen hides it behind a panel
+  }, [writing]);
+  useEffect(() => {
+    void room.start();
+    const deeds: Record<Action, () => void> = {
+      new: fresh,
+      list: () => toggle("list"),
+      settings: () => toggle("settings"),
+      compose,
+      help: () => {
+        help.value = true;
+      },
+    };
+    const pressed = (event: KeyboardEvent) => {
+      if (help.value || message.current?.closest("[hidden]")) return; // the help or another view has the keys
+      if (event.key === "Escape" && !event.isComposing && room.conversation.busy) room.stop();
+      const action = shortcut(event);
+      if (!action) return;
+      event.preventDefault();
+      deeds[action]();
+    };
+    document.addEventListener("keydown", pressed);
+    return () => document.removeEventListener("keydown", pressed);
+  }, [room]);
+  useEffect(
+    () =>
+      room.problem.subscribe((problem) => {
+        if (problem) side.value = "settings";
+      }),
+    [room],
+  );
+
+  return (
+    <main class="chat" data-side={side.value} data-steps={steps.value ? "" : undefined}>
+      <div class="chat-head">
+        <Chip room={room} />
+        <SideButton id="list-toggle" name="list" side={side.value} panel="conversations" press={toggle}>
+          Conversations
+        </SideButton>
+        <button type="button" id="new" onClick={fresh}>
+          New<span class="chat-wordy"> conversation</span>
+        </button>
+        <SideButton id="settings-toggle" name="settings" side={side.value} panel="settings" press={toggle}>
+          Settings
+        </SideButton>
+        <button
+          type="button"
+          id="steps-toggle"
+          aria-expanded={steps.value}
+          aria-controls={steps.value ? "steps" : undefined}
+          onClick={() => (steps.value = !steps.value)}
+        >
+          Steps
+        </button>
+        <button type="button" id="help-open" aria-label="Keys" onClick={() => (help.value = true)}>
+          ?
+        </button>
+      </div>
+      {side.value === "list" && <List room={room} chosen={() => (side.value = null)} exportAs={exportAs} />}
+      <div class="chat-middle">
+        <Log room={room} actions={actions} />
+        <Trouble
+          room={room}
+          askForKey={() => {
+            side.value = "settings";
+            requestAnimationFrame(() => document.getElementById("key")?.focus());
+          }}
+        />
+        <Notices room={room} dismissed={compose} />
+        <FigureStrip room={room} settings={settings} />
+        <Composer room={room} field={message} editLast={editLast} />
+      </div>
+      {side.value === "settings" && (
+        <Panel
+          room={room}
+          settings={settings}
+          theme={theme}
+          apiKey={server.key.value}
+          done={() => toggle("settings")}
+        />
+      )}
+      {steps.value && <Steps room={room} />}
+      <Help open={help.value} close={() => (help.value = false)} />
+      <p id="spoken" class="unseen" role="status" aria-live="polite">
+        {room.spoken.value}
+      </p>
+    </main>
+  );
+}
+
+interface StepsProps {
+  trace: Trace | null;
+  tick: Signal<number>;
+}
+
+const loadSteps = () => import("../spec/view").then(({ SpeculationView }) => ({ default: SpeculationView }));
+
+/** How the reply that is looked at, or else the newest, was made. */
+function Steps({ room }: { room: Room }) {
+  room.shape.value;
+  const props: StepsProps = { trace: room.shown?.trace ?? null, tick: room.frames.tick };
+  return (
+    <div id="steps">
+      <Lazy load={loadSteps} props={props} />
+    </div>
+  );
+}
+
+function Chip({ room }: { room: Room }) {
+  room.shape.value;
+  return (
+    <p id="chip" data-state={room.news.state}>
+      {room.news.chip(room.conversation.model)}
+    </p>
+  );
+}
+
+interface SideButtonProps {
+  id: string;
+  name: Side;
+  side: Side | null;
+  /** The id of what it shows. */
+  panel: string;
+  press(name: Side): void;
+  children: string;
+}
+
+function SideButton({ id, name, side, panel, press, children }: SideButtonProps) {
+  const open = side === name;
+  return (
+    <button
+      type="button"
+      id={id}
+      aria-expanded={open}
+      aria-controls={open ? panel : undefined}
+      onClick={() => press(name)}
+    >
+      {children}
+    </button>
+  );
 }

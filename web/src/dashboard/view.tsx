@@ -1,5 +1,97 @@
-import type { ViewProps } from "../shell/view";
+// The server's own figures, asked for once a second while they are looked at.
 
-export default function View(_: ViewProps) {
-  return <main />;
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { Server } from "../shell/server";
+import type { ViewProps } from "../shell/view";
+import { Board, type Spans } from "./board";
+import { Chart } from "./chart";
+import { Choices } from "./choices";
+import { Controls } from "./controls";
+import { Counts } from "./counts";
+import "./dashboard.css";
+import { Depths } from "./depths";
+import FAMILIES from "./families.json";
+import { figures } from "./figures";
+import { Histogram, SPREADS } from "./histogram";
+import { curvesOf, PLOTS } from "./plots";
+
+export default function View({ server }: ViewProps) {
+  const board = useMemo(
+    () =>
+      new Board({
+        url: server.url("metrics"),
+        headers: () => server.headers,
+        now: () => (performance.timeOrigin + performance.now()) / 1000,
+      }),
+    [server],
+  );
+  const [paused, pause] = useState(false);
+  usePolling(board, server, paused);
+  board.tick.value; // drawn again with each scrape
+  const spans = board.spans();
+  return (
+    <main class="dashboard">
+      <h2>Dashboard</h2>
+      <p class="dashboard-state" role="status" data-state={board.state.value}>
+        {board.sentence.value && <span class="bar">{board.sentence.value}</span>}
+        {paused && "Paused: the figures stand still until you go on."}
+      </p>
+      <Controls board={board} empty={spans === null} paused={paused} pause={pause} />
+      {spans && <Figures board={board} spans={spans} />}
+    </main>
+  );
+}
+
+/** Asks while it may: not while the person paused it, nor while the page is hidden or closed. A new key is tried at once. */
+function usePolling(board: Board, server: Server, paused: boolean): void {
+  const key = server.key.value;
+  useEffect(() => {
+    const poll = () => {
+      if (paused || document.hidden) board.poller.stop();
+      else board.poller.start();
+    };
+    poll();
+    document.addEventListener("visibilitychange", poll);
+    return () => {
+      document.removeEventListener("visibilitychange", poll);
+      board.poller.stop();
+    };
+  }, [board, key, paused]);
+}
+
+function Figures({ board, spans }: { board: Board; spans: Spans }) {
+  const seconds = board.minutes.value * 60;
+  const rows = board.history.within(seconds);
+  return (
+    <>
+      {!spans.always.increase(FAMILIES.generated) && (
+        <p class="dashboard-empty">
+          No reply yet: <a href="#/chat">ask something in the chat</a>, and its figures appear here.
+        </p>
+      )}
+      <dl class="dashboard-figures">
+        {figures(board.history, spans).map(({ id, label, value, note }) => (
+          <div key={id} data-figure={id}>
+            <dt>{label}</dt>
+            <dd>
+              <strong>{value}</strong>
+              <span class="dashboard-note">{note}</span>
+            </dd>
+          </div>
+        ))}
+      </dl>
+      <div class="dashboard-grid">
+        {PLOTS.map((plot) => {
+          const curves = curvesOf(plot, board.history, rows);
+          return curves.length > 0 && <Chart key={plot.id} plot={plot} curves={curves} rows={rows} seconds={seconds} />;
+        })}
+        {SPREADS.map((shown) => (
+          <Histogram key={shown.id} shown={shown} spans={spans} />
+        ))}
+        <Depths spans={spans} />
+        <Choices spans={spans} />
+        <Counts span={spans.always} />
+      </div>
+    </>
+  );
 }

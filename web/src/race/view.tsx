@@ -1,5 +1,29 @@
-import type { ViewProps } from "../shell/view";
+// The race: the same reply made twice, plain and speculating, one after the other and then watched side by side.
 
-export default function View(_: ViewProps) {
-  return <main />;
+import "./race.css";
+import { useEffect, useMemo } from "preact/hooks";
+import { remembered } from "../settings/store";
+import type { ViewProps } from "../shell/view";
+import { RaceFields } from "./form";
+import { firstForm } from "./plan";
+import { Room } from "./room";
+import { Stage } from "./stage";
+
+export default function View({ server, settings }: ViewProps) {
+  const room = useMemo(() => new Room(server), [server]);
+  const form = useMemo(() => remembered("race", firstForm(settings.peek())), [settings]);
+  const key = server.key.value;
+  useEffect(() => void room.learn(), [room, key]); // another key may open what was locked
+  useEffect(() => () => room.stop(), [room]);
+  return (
+    <main class="race">
+      <p class="race-lead">
+        The same prompt, answered twice with the same seed: once token by token, once speculating. The text must be the
+        same; only the time may differ. The replies are made one after the other, so that neither slows the other, with
+        the prompt in the cache, so that neither has to read it. Other replies at the same time would slow both.
+      </p>
+      <RaceFields room={room} form={form} settings={settings.value} />
+      <Stage room={room} model={server.model} />
+    </main>
+  );
 }

@@ -33,7 +33,8 @@ export interface Problem {
   sentence: string;
 }
 
-interface Bounds {
+/** Of a number that a person may type. */
+export interface Bounds {
   name: string;
   low: number;
   high: number;
@@ -52,7 +53,8 @@ const BOUNDS = {
 
 type NumberField = keyof typeof BOUNDS;
 
-function number(text: string, { name, low, high, whole = false }: Bounds): number | null {
+/** null: nothing was typed. Throws a RangeError whose message is a sentence for the person. */
+export function number(text: string, { name, low, high, whole = false }: Bounds): number | null {
   if (text.trim() === "") return null;
   const value = Number(text);
   if (!(value >= low && value <= high) || (whole && !Number.isInteger(value))) {

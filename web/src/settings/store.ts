@@ -19,10 +19,14 @@ const DEFAULTS: FormValues = {
 const local = () => localStorage;
 
 /** Remembered values of the right type over the defaults; changes are remembered as they happen. */
-export function settingsStore(): Signal<FormValues> {
-  const stored = recall(local, "settings");
-  const known = Object.entries(DEFAULTS).filter(([name, value]) => typeof stored[name] === typeof value);
-  const values = signal({ ...DEFAULTS, ...Object.fromEntries(known.map(([name]) => [name, stored[name]])) });
-  effect(() => remember(local, "settings", { ...values.value }));
+export function remembered<T extends object>(name: string, defaults: T): Signal<T> {
+  const stored = recall(local, name);
+  const known = Object.entries(defaults).filter(([field, value]) => typeof stored[field] === typeof value);
+  const values = signal({ ...defaults, ...Object.fromEntries(known.map(([field]) => [field, stored[field]])) });
+  effect(() => remember(local, name, { ...values.value }));
   return values;
+}
+
+export function settingsStore(): Signal<FormValues> {
+  return remembered("settings", DEFAULTS);
 }

@@ -1,18 +1,18 @@
 // A view whose code is fetched when it is first shown.
 
+import type { FunctionComponent } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { View, ViewProps } from "./view";
 
-export interface LazyProps {
-  load: () => Promise<{ default: View }>;
-  props: ViewProps;
+export interface LazyProps<Props extends object> {
+  load: () => Promise<{ default: FunctionComponent<Props> }>;
+  props: Props;
 }
 
-export function Lazy({ load, props }: LazyProps) {
-  const [state, set] = useState<{ view: View } | "loading" | "failed">("loading");
+export function Lazy<Props extends object>({ load, props }: LazyProps<Props>) {
+  const [state, set] = useState<{ view: FunctionComponent<Props> } | "loading" | "failed">("loading");
   useEffect(() => {
     let wanted = true;
-    const told = (next: { view: View } | "failed") => wanted && set(next);
+    const told = (next: { view: FunctionComponent<Props> } | "failed") => wanted && set(next);
     load().then(
       (module) => told({ view: module.default }),
       () => told("failed"),

@@ -16,3 +16,8 @@ export function decimal(value: number | null): string {
 export function percent(value: number | null): string {
   return value === null ? NONE : `${Math.round(value * 100)} %`;
 }
+
+/** Of what `of` says of each; null where there is none. */
+export function mean<T>(items: readonly T[], of: (item: T) => number): number | null {
+  return items.length === 0 ? null : items.reduce((sum, item) => sum + of(item), 0) / items.length;
+}

@@ -1,5 +1,97 @@
-import type { ViewProps } from "../shell/view";
+// The voice demo: speech recognition before the realtime socket, a voice behind it, and what both make of the server.
 
-export default function View(_: ViewProps) {
-  return <main />;
+import { useEffect, useMemo } from "preact/hooks";
+import type { ViewProps } from "../shell/view";
+import { Choices } from "./choices";
+import type { VoiceLoop } from "./loop";
+import { Room } from "./room";
+import { ByMicrophone, ByTranscript, ByTyping } from "./speaking";
+import { Stage } from "./stage";
+import { Talk, Times } from "./turns";
+import "./voice.css";
+
+export default function View({ server, settings }: ViewProps) {
+  const room = useMemo(() => new Room(server, settings, window), [server, settings]);
+  useEffect(() => room.open(), [room]);
+  room.frames.tick.value; // whatever changed in the loop is drawn again
+  const { loop } = room;
+  return (
+    <main class="voice">
+      <p class="voice-intro">
+        A voice loop on one connection: words are computed while they are spoken, the reply is spoken clause by clause,
+        and breaking in ends it where you stopped listening.
+      </p>
+      <div role="alert">
+        <Away room={room} />
+        <Notice loop={loop} />
+      </div>
+      <div class="voice-columns">
+        <div class="voice-column">
+          <Stage loop={loop} />
+          <Presses room={room} />
+        </div>
+        <div class="voice-column voice-ways">
+          <ByTranscript room={room} />
+          <ByTyping room={room} />
+          <ByMicrophone room={room} />
+          <Choices room={room} />
+        </div>
+        <div class="voice-column">
+          <Times turn={loop.turns.at(-1) ?? loop.pending.turn} before={loop.turns.slice(0, -1)} />
+          <Talk loop={loop} />
+        </div>
+      </div>
+    </main>
+  );
+}
+
+function Presses({ room }: { room: Room }) {
+  const { state, pending } = room.loop;
+  const replying = state === "thinking" || state === "speaking";
+  const spoken = state === "listening" && !pending.empty;
+  return (
+    <div class="voice-row">
+      <button type="button" disabled={!replying} onClick={() => room.breakIn()}>
+        Break in
+      </button>
+      <button type="button" disabled={!spoken} onClick={() => room.endTurn()}>
+        End the turn
+      </button>
+      <button type="button" disabled={!spoken} onClick={() => room.forget()}>
+        Forget the words
+      </button>
+      <button type="button" onClick={() => room.clear()}>
+        New conversation
+      </button>
+    </div>
+  );
+}
+
+/** Why there is no session, and what to do about it. */
+function Away({ room }: { room: Room }) {
+  const { state, sentence } = room.link.value;
+  if (sentence === "") return null;
+  return (
+    <p class="bar voice-bar-row">
+      <span>{sentence}</span>
+      {state === "waiting" && (
+        <button type="button" onClick={() => room.hurry()}>
+          Try now
+        </button>
+      )}
+      {state === "locked" && <a href="#/chat">Open the settings</a>}
+    </p>
+  );
+}
+
+function Notice({ loop }: { loop: VoiceLoop }) {
+  if (loop.notice === "") return null;
+  return (
+    <p class="bar voice-bar-row">
+      <span>{loop.notice}</span>
+      <button type="button" onClick={() => loop.tell("")}>
+        Dismiss
+      </button>
+    </p>
+  );
 }

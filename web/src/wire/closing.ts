@@ -41,6 +41,11 @@ export async function refusalReason(answer: Response): Promise<string> {
   return known ?? (answer.ok ? undefined : await ownWords(answer)) ?? "The server refused the connection";
 }
 
+/** The sentence for a person: a clause as above, and when it is tried again. */
+export function tryingAgain(reason: string, ms: number): string {
+  return `${reason}; trying again ${ms < 1500 ? "in a moment" : `in ${Math.round(ms / 1000)} seconds`}.`;
+}
+
 /** What a refusal says about itself; an answer that is not the server's own error has nothing to say. */
 async function ownWords(answer: Response): Promise<string | undefined> {
   try {

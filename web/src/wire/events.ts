@@ -85,6 +85,10 @@ export interface ServerEvent {
   /** Of x_input_text.prefilled: the prompt's tokens, and how many of them no further text can change. */
   tokens?: number;
   stable_tokens?: number;
+  /** Of the same: code points of the pending text it is about. */
+  text_end?: number;
+  /** Of x_response.clause: where it ends, in code points of the item's text. */
+  end?: number;
   error?: Fault;
 }
 

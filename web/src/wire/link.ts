@@ -1,7 +1,7 @@
 // The connection: one realtime socket at a time, opened again with backoff when it drops, and a sentence for each
 // reason it may be away. It knows nothing of conversations: whole events go out by `send` and come in by `onEvent`.
 
-import { closeReason, NEEDS_KEY, ODD_KEY, refusalReason, UNREADABLE, WRONG_KEY } from "./closing";
+import { closeReason, NEEDS_KEY, ODD_KEY, refusalReason, tryingAgain, UNREADABLE, WRONG_KEY } from "./closing";
 import type { ClientEvent, ServerEvent } from "./events";
 
 const FIRST_WAIT_MS = 500;
@@ -57,6 +57,7 @@ export class Link {
   #socket: WebSocket | null = null;
   #timer: number | undefined;
   #attempt = 0;
+  #era = 0; // counts up with every close: what was under way before it is not wanted after
   #openedAt: number | null = null;
   #key: string;
   readonly #options: LinkOptions;
@@ -96,6 +97,7 @@ export class Link {
 
   /** For good, or until `renew`. */
   close(): void {
+    this.#era += 1;
     this.#outside.clearTimeout(this.#timer);
     this.#timer = undefined;
     const old = this.#socket;
@@ -129,7 +131,9 @@ export class Link {
 
   #closed(code: number): void {
     this.#socket = null;
+    const era = this.#era;
     this.#options.onDown();
+    if (era !== this.#era) return; // the listener renewed or closed
     if (this.#openedAt === null) {
       void this.#explainRefusal();
       return;
@@ -141,6 +145,7 @@ export class Link {
   // A browser does not tell a page why a socket was refused, so an ordinary request asks the same question.
   async #explainRefusal(): Promise<void> {
     const key = this.#key;
+    const era = this.#era;
     let status = 0;
     let reason = "The server cannot be reached";
     try {
@@ -151,7 +156,7 @@ export class Link {
     } catch {
       // no answer at all
     }
-    if (this.#socket !== null || key !== this.#key) return; // renewed while we asked
+    if (era !== this.#era) return; // renewed or closed while we asked
     if (status === 401) this.#options.onState("locked", key ? WRONG_KEY : NEEDS_KEY);
     else this.#wait(reason);
   }
@@ -159,12 +164,11 @@ export class Link {
   #wait(reason: string): void {
     const ms = backoff(this.#attempt, this.#outside.random);
     this.#attempt += 1;
-    const when = ms < 1500 ? "in a moment" : `in ${Math.round(ms / 1000)} seconds`;
-    this.#options.onState("waiting", `${reason}; trying again ${when}.`);
     this.#timer = this.#outside.setTimeout(() => {
       this.#timer = undefined;
       this.#connect();
     }, ms);
+    this.#options.onState("waiting", tryingAgain(reason, ms)); // last, so that the listener may close
   }
 }
 

@@ -1,33 +1,62 @@
-import { describe, expect, it } from "vitest";
+import { expect, test } from "vitest";
 import { Figures } from "../../src/spec/figures";
+import type { Spec } from "../../src/wire/events";
 
-describe("Figures", () => {
-  it("counts from the request to the first text, and from there to the last", () => {
-    const figures = new Figures(100);
-    figures.delta(150, { drafted: 0, accepted: 0, emitted: 1 });
-    figures.delta(170, { drafted: 3, accepted: 1, emitted: 2 });
-    figures.delta(190, { drafted: 3, accepted: 1, emitted: 2 });
-    figures.finish({ output_tokens: 6, input_tokens: 40, input_token_details: { cached_tokens: 10 } });
-    expect(figures.ttft).toBe(50);
-    expect(figures.tpot).toBe(8);
-    expect(figures.rate).toBe(125);
-    expect(figures.perStep).toBeCloseTo(5 / 3);
-    expect(figures.acceptance).toBeCloseTo(1 / 3);
-    expect(figures.cacheHit).toBe(0.25);
-  });
+test("nothing is claimed before text arrives", () => {
+  const { ttft, tpot, rate, perStep, acceptance, cacheHit, tokens } = new Figures(1000);
+  expect([ttft, tpot, rate, perStep, acceptance, cacheHit]).toEqual(Array(6).fill(null));
+  expect(tokens).toBe(0);
+});
 
-  it("knows nothing before the first text", () => {
-    const figures = new Figures(0);
-    expect([figures.ttft, figures.tpot, figures.perStep, figures.acceptance, figures.cacheHit]).toEqual(
-      Array(5).fill(null),
-    );
-  });
+test("TTFT runs from the request, TPOT from the first text", () => {
+  const figures = new Figures(1000);
+  figures.delta(1250, { drafted: 0, accepted: 0, emitted: 1 });
+  expect(figures.ttft).toBe(250);
+  expect(figures.tpot).toBeNull(); // one token has no pace
+  figures.delta(1300, { drafted: 4, accepted: 2, emitted: 3 });
+  figures.delta(1350, { drafted: 4, accepted: 0, emitted: 1 });
+  expect(figures.tokens).toBe(5);
+  expect(figures.tpot).toBe(25);
+  expect(figures.rate).toBe(40);
+  expect(figures.perStep).toBe(5 / 3);
+  expect(figures.acceptance).toBe(0.25);
+});
 
-  it("bears a server without figures", () => {
-    const figures = new Figures(0);
-    figures.delta(5, undefined);
-    figures.finish(null);
-    expect(figures.ttft).toBe(5);
-    expect(figures.tokens).toBe(0);
-  });
+test("tokens per step do not depend on how steps were packed into events", () => {
+  const apart = new Figures(0);
+  apart.delta(10, { drafted: 4, accepted: 2, emitted: 3 });
+  apart.delta(20, { drafted: 4, accepted: 0, emitted: 1 });
+  const merged = new Figures(0);
+  merged.delta(20, { drafted: 8, accepted: 2, emitted: 4 });
+  merged.delta(30, { drafted: 0, accepted: 0, emitted: 0 }); // the flushed tail of a text
+  expect(apart.perStep).toBe(2);
+  expect(merged.perStep).toBe(2);
+});
+
+test("a reply cut inside its only step still has a length", () => {
+  const figures = new Figures(0);
+  figures.delta(10, { drafted: 4, accepted: 3, emitted: 3 });
+  expect(figures.perStep).toBe(3);
+});
+
+test("usage has the last word on tokens, tells of the cache, and leaves tokens per step alone", () => {
+  const figures = new Figures(0);
+  figures.delta(10, { drafted: 0, accepted: 0, emitted: 1 });
+  figures.delta(20, { drafted: 1, accepted: 1, emitted: 2 });
+  figures.finish({ output_tokens: 5, input_tokens: 40, input_token_details: { cached_tokens: 10 } });
+  expect(figures.tokens).toBe(5);
+  expect(figures.tpot).toBe(2.5);
+  expect(figures.perStep).toBe(1.5);
+  expect(figures.cacheHit).toBe(0.25);
+  figures.finish(undefined);
+  expect(figures.tokens).toBe(5);
+});
+
+test("a server without speculation figures, or with nonsense in them, gives no numbers from nowhere", () => {
+  const figures = new Figures(0);
+  figures.delta(10, undefined);
+  figures.delta(20, { drafted: "9", accepted: -1, emitted: Number.NaN } as unknown as Spec);
+  expect(figures.ttft).toBe(10);
+  expect(figures.tokens).toBe(0);
+  expect([figures.tpot, figures.perStep, figures.acceptance]).toEqual([null, null, null]);
 });

@@ -1,0 +1,266 @@
+"""What people do with conversations, in Chromium against a scripted server."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from axe import SOURCE, violations
+from browser import Tab
+from playwright.sync_api import expect
+from scripted_page import Event, Scripted, complete, say, stream
+from websockets.sync.server import ServerConnection
+
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("chromium")]
+
+
+def echo(connection: ServerConnection, event: Event) -> None:
+    complete(connection, "Aye", f" {event['event_id']}")
+
+
+def breaking(connection: ServerConnection, event: Event) -> None:
+    stream(connection, "Half", " a")
+    connection.close(1012)
+
+
+def resuming(connection: ServerConnection, event: Event) -> None:
+    assert event["response_id"] == "r"
+    known = max(0, event["starting_after"] - 1)  # the last delta that arrived comes again
+    complete(connection, *("Half", " a", " loaf")[known:], after=known)
+
+
+def texts(tab: Tab) -> list[str]:
+    return tab.page.locator(".turn .text").all_inner_texts()
+
+
+def test_a_reply_goes_on_after_a_drop(tab: Tab, scripted: Scripted) -> None:
+    scripted.reply, scripted.resume = breaking, resuming
+    page = tab.open(scripted.url)
+    tab.ask("More")
+    assert tab.finish() == "Half a loaf"
+    expect(page.locator("#notice")).to_be_hidden()
+    assert scripted.sessions[-1][0]["type"] == "x_response.resume"
+    assert scripted.sessions[-1][0]["starting_after"] == 2
+    assert tab.complaints == []
+
+
+def test_a_reply_goes_on_after_a_reload(tab: Tab, scripted: Scripted) -> None:
+    scripted.reply = lambda connection, event: stream(connection, "Half", " a")
+    scripted.resume = resuming
+    page = tab.open(scripted.url)
+    tab.ask("More")
+    expect(page.locator(".turn.assistant .text")).to_have_text("Half a")
+    page.reload()
+    expect(page.locator(".turn.assistant .text")).to_have_text("Half a loaf")
+    tab.finish()
+    assert texts(tab) == ["More", "Half a loaf"]
+    assert page.evaluate("location.hash") == ""
+
+
+def test_turns_can_be_edited_and_had_back(tab: Tab, scripted: Scripted) -> None:
+    scripted.reply = lambda connection, event: complete(connection, "One")
+    page = tab.open(scripted.url)
+    tab.ask("First")
+    tab.finish()
+    tab.ask("Second")
+    tab.finish()
+    scripted.reply = lambda connection, event: complete(connection, "Two")
+    page.locator(".turn.user [data-action=edit]").first.click()
+    page.keyboard.type(", better")
+    page.keyboard.press("Enter")
+    expect(page.locator(".turn.assistant .text")).to_have_text("Two")
+    assert texts(tab) == ["First, better", "Two"]
+    assert scripted.said() == [("user", "First, better")]
+
+    page.click("#notice [data-action=undo]")
+    expect(page.locator(".turn")).to_have_count(4)
+    assert texts(tab) == ["First", "One", "Second", "One"]
+
+    page.click("[data-action=again]")
+    expect(page.locator(".turn.assistant .text").last).to_have_text("Two")
+    assert scripted.said() == [("user", "First"), ("assistant", "One"), ("user", "Second")]
+
+    page.focus("#message")
+    page.keyboard.press("ArrowUp")
+    expect(page.locator(".chat-edit textarea")).to_be_focused()
+    assert page.input_value(".chat-edit textarea") == "Second"
+    page.keyboard.press("Escape")
+    expect(page.locator("#message")).to_be_focused()
+    assert tab.complaints == []
+
+
+def test_conversations_are_kept(tab: Tab, scripted: Scripted) -> None:
+    scripted.reply = echo
+    page = tab.open(scripted.url)
+    tab.ask("About rivers")
+    first = tab.finish()
+    page.click("#new")
+    tab.ask("About roads")
+    tab.finish()
+    page.reload()
+    expect(page.locator(".turn.user .text")).to_have_text("About roads")
+
+    page.click("#list-toggle")
+    titles = page.locator(".chat-title")
+    expect(titles).to_have_text(["About roads", "About rivers"])
+    page.click("[aria-label='Rename About rivers']")
+    page.keyboard.type("Water")
+    page.keyboard.press("Enter")
+    expect(titles.first).to_have_text("Water")
+    titles.filter(has_text="Water").click()
+    expect(page.locator(".turn.user .text")).to_have_text("About rivers")
+    assert texts(tab) == ["About rivers", first]
+    tab.ask("More")  # its session has what was said before
+    tab.finish()
+    assert scripted.said() == [("user", "About rivers"), ("assistant", first), ("user", "More")]
+
+    page.click("#list-toggle")
+    page.click("[aria-label='Delete Water']")
+    expect(titles).to_have_text(["About roads"])
+    assert page.locator(".turn").count() == 0
+    page.click("[data-action=restore]")
+    expect(titles).to_have_text(["Water", "About roads"])
+
+    titles.first.click()
+    expect(page.locator(".turn")).to_have_count(4)
+    page.click("#list-toggle")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="JSON").click()
+    assert download.value.suggested_filename == "Water.json"
+    messages = json.loads(Path(download.value.path()).read_text())["messages"]
+    assert [message["content"] for message in messages][:2] == ["About rivers", first]
+    assert tab.complaints == []
+
+
+def test_tabs_lose_nothing_of_each_other(tab: Tab, scripted: Scripted) -> None:
+    scripted.reply = lambda connection, event: complete(connection, "One")
+    tab.open(scripted.url)
+    tab.ask("Shared")
+    tab.finish()
+    other = Tab.of(tab.page.context.new_page())
+    page = other.open(scripted.url)
+    page.click("#list-toggle")
+    page.locator(".chat-title").click()
+    expect(page.locator(".turn")).to_have_count(2)
+    other.ask("From the other")
+    other.finish()
+    expect(tab.page.locator(".turn")).to_have_count(4)  # it was idle, and shows what the other one said
+
+    scripted.reply = lambda connection, event: stream(connection, "On and on")
+    tab.ask("At the same time")
+    expect(tab.page.locator("#stop")).to_be_visible()
+    other.ask("Here too")
+    copies = [tab.page.locator("#kept"), page.locator("#kept")]  # of the slower one
+    while not any(copy.is_visible() for copy in copies):
+        page.wait_for_timeout(20)
+    assert [copy.is_visible() for copy in copies].count(True) == 1
+    for shown in (tab.page, page):
+        shown.keyboard.press("Escape")
+        expect(shown.locator("#send")).to_be_visible()
+    page.click("#list-toggle")
+    expect(page.locator(".chat-title")).to_have_count(2)
+    assert tab.complaints == other.complaints == []
+
+
+def test_a_browser_that_keeps_nothing(tab: Tab, scripted: Scripted) -> None:
+    scripted.reply = echo
+    tab.page.add_init_script("IDBFactory.prototype.open = () => { throw new DOMException('no', 'SecurityError'); }")
+    page = tab.open(scripted.url)
+    tab.ask("Hi")
+    assert tab.finish().startswith("Aye")
+    expect(page.locator("#kept .sentence")).to_contain_text("keeps no conversations")
+    assert tab.complaints == []
+
+
+def test_the_prompt_is_made_while_it_is_typed(tab: Tab, scripted: Scripted) -> None:
+    def talk(connection: ServerConnection, event: Event) -> None:
+        say(connection, "x_input_text.prefilled", tokens=30, stable_tokens=28)
+        complete(connection, "Aye")
+
+    scripted.reply = talk
+    page = tab.open(scripted.url)
+    expect(page.locator("#chip")).to_have_text("scripted")
+    page.focus("#message")
+    page.keyboard.type("Tell me more")
+    page.wait_for_timeout(300)
+    page.keyboard.press("Enter")
+    tab.finish()
+    assert scripted.said() == [("user", "Tell me more")]
+    kinds = [event["type"] for event in scripted.sessions[-1]]
+    assert kinds[:2] == ["session.update", "input_text.append"]
+    assert kinds[-2:] == ["input_text.commit", "response.create"]
+    expect(page.locator("#ahead")).to_have_text("30 tokens of prompt, 28 ready")
+
+    page.keyboard.type("And")
+    page.wait_for_timeout(300)
+    page.keyboard.type(" so on")
+    page.keyboard.press("Enter")  # before the pause has passed
+    tab.finish()
+    assert scripted.said() == [("user", "Tell me more"), ("user", "And so on")]
+
+    page.keyboard.type("Left here")
+    page.wait_for_timeout(300)
+    page.reload()
+    assert page.input_value("#message") == "Left here"
+
+
+def test_shortcuts_and_help(tab: Tab, scripted: Scripted) -> None:
+    scripted.reply = echo
+    page = tab.open(scripted.url)
+    tab.ask("Hi")
+    tab.finish()
+    page.keyboard.press("Alt+Shift+S")
+    expect(page.locator("#settings")).to_be_visible()
+    page.keyboard.press("Alt+Shift+S")
+    expect(page.locator("#settings")).to_be_hidden()
+    page.keyboard.press("Alt+Shift+L")
+    expect(page.locator("#conversations")).to_be_visible()
+    page.keyboard.press("Alt+Shift+L")
+    page.focus("#log")
+    page.keyboard.press("Alt+Shift+M")
+    expect(page.locator("#message")).to_be_focused()
+    page.keyboard.press("Alt+Shift+K")
+    expect(page.get_by_role("dialog")).to_contain_text("starts a new conversation")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    page.keyboard.press("Alt+Shift+N")
+    expect(page.locator("#empty")).to_be_visible()
+    assert page.input_value("#message") == ""
+
+
+def test_a_reply_is_said_once_and_whole(tab: Tab, scripted: Scripted) -> None:
+    scripted.reply = lambda connection, event: complete(connection, *(f" word{i}" for i in range(20)))
+    page = tab.open(scripted.url)
+    page.evaluate("""() => {
+        window.said = [];
+        const spoken = document.querySelector('#spoken');
+        const kinds = {subtree: true, childList: true, characterData: true};
+        new MutationObserver(() => said.push(spoken.textContent)).observe(spoken, kinds);
+    }""")
+    tab.ask("Count")
+    text = tab.finish()
+    page.wait_for_timeout(100)
+    said = page.evaluate("window.said")
+    assert len(said) == 1
+    assert said[0].strip().startswith(text.strip())
+    live = page.locator("[aria-live]:not([aria-live=off]), [role=status], [role=alert]")
+    assert not any("word19" in region.inner_text() for region in live.all() if region.get_attribute("id") != "spoken")
+
+
+@pytest.mark.skipif(not SOURCE.is_file(), reason="axe-core is not installed: run `make page`")
+def test_axe_finds_nothing_in_what_opens(tab: Tab, scripted: Scripted) -> None:
+    scripted.reply = echo
+    page = tab.open(scripted.url)
+    tab.ask("Hi")
+    tab.finish()
+    page.click("#list-toggle")
+    assert violations(page) == []
+    page.click("[aria-label^=Rename]")
+    assert violations(page) == []
+    page.click("#list-toggle")
+    page.locator(".turn.user [data-action=edit]").click()
+    assert violations(page) == []
+    page.keyboard.press("Escape")
+    page.click("#help-open")
+    assert violations(page) == []

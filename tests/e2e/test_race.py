@@ -1,0 +1,189 @@
+"""The race in Chromium: the same reply plain and speculating."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from axe import SOURCE, violations
+from browser import REPLY_MS, Tab
+from playwright.sync_api import Browser, Page, expect
+from scripted_page import Event, Scripted, complete, say, stream
+from serve_command import serving
+from websockets.sync.server import ServerConnection
+
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("chromium")]
+
+PIECES = ("The sky", " is blue", " because", " air scatters", " blue light.")
+
+
+def opened(page: Page, url: str) -> Page:
+    page.goto(f"{url}#/race")
+    expect(page.locator("#race-start")).to_have_text("Race")
+    return page
+
+
+def leg(event: Event) -> str:
+    return str(event["event_id"]).removeprefix("race-")
+
+
+def paced(text: dict[str, tuple[str, ...]]) -> Callable[[ServerConnection, Event], None]:
+    """Replies of these pieces by lane, the plain one slower."""
+
+    def reply(connection: ServerConnection, event: Event) -> None:
+        pieces = text.get(leg(event), ("Warm",))
+        for i, piece in enumerate(pieces):
+            time.sleep(0.06 if leg(event) == "plain" else 0.02)
+            counts = {"drafted": 2 * i, "accepted": i, "emitted": i + 1}
+            say(connection, "response.output_text.delta", response_id="r", delta=piece, x_seq=i + 1, x_spec=counts)
+        usage = {"output_tokens": sum(range(len(pieces) + 1))}
+        say(connection, "response.done", response={"id": "r", "status": "completed", "usage": usage})
+
+    return reply
+
+
+def text_of(page: Page, lane: str) -> str:
+    return page.locator(f".race-lane[data-lane={lane}] .race-text").text_content() or ""
+
+
+def test_lanes_fill_and_are_judged(tab: Tab, scripted: Scripted, tmp_path: Path) -> None:
+    scripted.reply = paced({"plain": PIECES, "speculating": PIECES})
+    page = opened(tab.page, scripted.url)
+    page.fill("#race-seed", "7")
+    page.fill("#race-maxNodes", "4")
+    page.select_option("#race-mode", "suffix")
+    page.focus("#race-start")
+    page.keyboard.press("Enter")
+    expect(page.locator("#race-start")).to_have_text("Stop")
+    expect(page.locator("#race-seed")).to_be_disabled()
+    verdict = page.locator("#race-verdict")
+    expect(verdict).to_contain_text("Identical text: 48 characters, 15 tokens.")
+    expect(verdict).to_contain_text("times as fast.")
+    assert text_of(page, "plain") == text_of(page, "speculating") == "".join(PIECES)
+    assert page.evaluate("document.activeElement.id") == "race-start"
+
+    warm, plain, speculating = (event["response"] for event in scripted.sessions[-1])
+    assert plain["speculation"] == {"mode": "none"}
+    assert speculating["speculation"] == {"mode": "suffix", "trace": True, "max_nodes": 4}
+    assert {**plain, "speculation": None} == {**speculating, "speculation": None}
+    assert warm == {**plain, "max_output_tokens": 1}
+    assert (plain["seed"], plain["conversation"], plain["max_output_tokens"]) == (7, "none", 128)
+
+    expect(page.locator(".race-canvas canvas")).to_be_visible()
+    with page.expect_download() as download:
+        page.click("#race-export")
+    download.value.save_as(tmp_path / "run.json")
+    run = json.loads((tmp_path / "run.json").read_text())
+    assert run["identical"]
+    assert run["lanes"]["plain"]["total_ms"] > run["lanes"]["speculating"]["total_ms"]
+
+    page.click("#race-start")
+    expect(page.locator(".race-scroll tbody td").nth(1)).to_have_text("2")
+    assert [leg(event) for event in scripted.sessions[-1]] == ["warm", "speculating", "plain"]
+    assert tab.complaints == []
+
+
+def test_a_difference_is_shown_at_its_place(tab: Tab, scripted: Scripted) -> None:
+    hostile = "<img src=x onerror='window.owned = 1'>"
+    scripted.reply = paced({"plain": PIECES, "speculating": (*PIECES[:3], f" {hostile}")})
+    page = opened(tab.page, scripted.url)
+    page.click("#race-start")
+    expect(page.locator("#race-verdict")).to_contain_text("The texts differ from character 25 on.")
+    expect(page.locator("#race-verdict")).to_contain_text("fault of the server")
+    assert page.locator(".race-difference mark").all_text_contents() == ["air scatters blue light.", hostile]
+    assert page.evaluate("window.owned") is None
+    assert tab.complaints == []
+
+
+def test_the_replay_shows_both_lanes_at_any_moment(tab: Tab, scripted: Scripted) -> None:
+    scripted.reply = paced({"plain": PIECES, "speculating": PIECES})
+    page = opened(tab.page, scripted.url)
+    page.click("#race-start")
+    expect(page.locator("#race-play")).to_be_visible()
+    coming = page.locator(".race-lane[data-lane=plain] .race-coming")
+    expect(coming).to_have_count(0)
+    page.select_option("#race-speed", "0.25")
+    page.click("#race-play")
+    expect(page.locator("#race-play")).to_have_text("Pause")
+    expect(coming).not_to_have_count(0)
+    page.click("#race-play")
+    page.focus("#race-moment")
+    page.keyboard.press("Home")
+    expect(coming).to_have_count(len(PIECES))
+    page.keyboard.press("End")
+    expect(coming).to_have_count(0)
+    assert tab.complaints == []
+
+
+def test_stop_and_refusals_are_sentences(tab: Tab, scripted: Scripted) -> None:
+    scripted.reply = lambda connection, event: stream(connection, "On and on")
+    page = opened(tab.page, scripted.url)
+    page.select_option("#race-prompt", "own")
+    page.click("#race-start")
+    expect(page.locator("#race-own-problem")).to_contain_text("no prompt yet")
+    assert page.evaluate("document.activeElement.id") == "race-own"
+    page.keyboard.type("Hi")
+    page.click("#race-start")
+    expect(page.locator("#race-start")).to_have_text("Stop")
+    page.click("#race-start")
+    expect(page.locator("#race-verdict")).to_contain_text("Stopped before the end")
+
+    message = "'medusa' is not loaded here; use one of auto, none."
+    scripted.reply = lambda connection, event: say(
+        connection, "error", error={"message": message, "event_id": event["event_id"]}
+    )
+    page.click("#race-start")
+    expect(page.locator("#race-verdict")).to_have_text(f"{message} Nothing was compared; change the race or try again.")
+    scripted.reply = lambda connection, event: connection.close(1012)
+    page.click("#race-start")
+    expect(page.locator("#race-verdict")).to_contain_text("connection was lost in the middle of the race")
+    scripted.reply = complete_anything
+    page.click("#race-start")
+    expect(page.locator("#race-verdict")).to_contain_text("Identical text")
+    assert tab.complaints == []
+
+
+def complete_anything(connection: ServerConnection, event: Event) -> None:
+    complete(connection, "Aye")
+
+
+def test_a_key_is_asked_for(tab: Tab, scripted: Scripted) -> None:
+    scripted.key = "sesame"
+    page = opened(tab.page, scripted.url)
+    page.click("#race-start")
+    expect(page.locator("#race-verdict")).to_contain_text("asks for an API key")
+    page.click("#race-verdict a")
+    expect(page.locator("#message")).to_be_visible()
+
+
+@pytest.mark.skipif(not SOURCE.is_file(), reason="axe-core is not installed: run `make page`")
+@pytest.mark.parametrize(("width", "scheme"), [(320, "light"), (1920, "dark")])
+def test_fits_every_screen(chromium: Browser, scripted: Scripted, width: int, scheme: Literal["light", "dark"]) -> None:
+    context = chromium.new_context(viewport={"width": width, "height": 700}, color_scheme=scheme)
+    scripted.reply = paced({"plain": ("word " * 40, "unbroken" * 60), "speculating": ("wide" * 100,)})
+    page = opened(context.new_page(), scripted.url)
+    page.click("#race-start")
+    expect(page.locator(".race-canvas canvas")).to_be_visible()
+    overflow = "[...document.querySelectorAll('html, .view')].map(box => box.scrollWidth - box.clientWidth)"
+    assert page.evaluate(overflow) == [0, 0, 0]
+    assert violations(page) == []
+    context.close()
+
+
+def test_a_real_race_is_won_with_the_same_text(tab: Tab, default_model: Path) -> None:
+    with serving(default_model, "--max-batch", "2", "--context-length", "2048") as (_, url):
+        page = opened(tab.page, f"{url}/")
+        page.select_option("#race-prompt", "edit")
+        page.fill("#race-seed", "7")
+        page.fill("#race-limit", "40")
+        page.click("#race-start")
+        expect(page.locator("#race-play")).to_be_visible(timeout=REPLY_MS)
+        assert (page.text_content("#race-verdict") or "").startswith("Identical text: ")
+        figures: Any = page.locator(".race-lane[data-lane=speculating] .race-figures dd").all_text_contents()
+        assert float(figures[3]) > 1  # tokens per step: most of the reply stands in the prompt
+        assert text_of(page, "plain") == text_of(page, "speculating") != ""
+    assert tab.complaints == []

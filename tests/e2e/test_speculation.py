@@ -1,0 +1,150 @@
+"""The speculation view in Chromium: what it draws is what the server told, for every step of a reply."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from browser import Tab
+from playwright.sync_api import Locator, expect
+from scripted_page import Event, Scripted, say
+from traced_reply import traced_deltas
+from websockets.sync.server import ServerConnection
+
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("chromium")]
+
+Json = dict[str, Any]
+QUESTION = "Say this twice: the quick brown fox jumps over the lazy dog, and the lazy dog does not mind."
+DRAWN = """tree => ({
+    step: Number(tree.dataset.step),
+    nodes: [...tree.querySelectorAll('[data-node]')].map(({dataset: {node, accepted, source}}) =>
+        [node, accepted, source]),
+})"""
+
+
+@dataclass
+class Told:
+    """What the server tells a tab from now on: the figures of each delta with its text, and the usage of the reply."""
+
+    tab: Tab
+    deltas: list[Json] = field(default_factory=list)
+    usage: Json | None = None
+
+    def __post_init__(self) -> None:
+        self.tab.page.on("websocket", lambda socket: socket.on("framereceived", self._received))
+
+    def _received(self, frame: str | bytes) -> None:
+        event = json.loads(frame)
+        if event["type"] == "response.output_text.delta":
+            self.deltas.append({**event["x_spec"], "delta": event["delta"]})
+        elif event["type"] == "response.done":
+            self.usage = event["response"]["usage"]
+
+    def steps(self) -> list[Json]:
+        """All of the reply, once it is over: the browser may show what it has before it tells us of it."""
+        while self.usage is None:
+            self.tab.page.wait_for_timeout(20)
+        steps = [step for delta in self.deltas for step in delta.get("steps", ())]
+        assert sum(step["emitted"] for step in steps) == self.usage["output_tokens"]
+        return steps
+
+
+def show_steps(tab: Tab) -> None:
+    if tab.page.locator("#steps").count() == 0:
+        tab.page.click("#steps-toggle")
+    expect(tab.page.locator(".spec")).to_be_visible()
+
+
+def assert_drawn(tree: Locator, index: int, step: Json) -> None:
+    """The nodes on the page are the tree's, those marked are its path, and they are the tokens of the step."""
+    drawn = tree.evaluate(DRAWN)
+    assert drawn["step"] == index
+    grown = step["tree"]
+    nodes = [node for node in drawn["nodes"] if node[0] != "own"]
+    assert [(int(node), source) for node, _, source in nodes] == list(enumerate(grown["sources"]))
+    path = sorted(int(node) for node, accepted, _ in nodes if accepted == "true")
+    assert path == sorted(grown["path"])
+    own = step["tokens"][len(path) - 1 :]
+    assert len([node for node in drawn["nodes"] if node[0] == "own"]) == len(own)
+    texts = [{"text": grown["texts"][node], "source": grown["sources"][node]} for node in path[1:]]
+    assert [*texts, *own] == step["tokens"]
+
+
+def test_a_real_reply_is_drawn_as_the_server_told_it(tab: Tab, server: str) -> None:
+    told = Told(tab)
+    page = tab.open(server)
+    tab.settings()
+    page.fill("#seed", "7")
+    page.fill("#max-tokens", "40")
+    tab.settings()
+    expect(page.locator("#chip")).to_have_attribute("data-state", "open")
+    show_steps(tab)
+    tab.ask(QUESTION)
+    tab.finish()
+
+    steps = told.steps()
+    assert sum(step["accepted"] for step in steps) > 0, "nothing was guessed right; another question is needed"
+    for index in range(len(steps) - 1, -1, -1):
+        page.press(".spec-bars", "ArrowLeft" if index < len(steps) - 1 else "End")
+        tree = page.locator(f".spec-tree[data-step='{index}']")
+        expect(tree).to_have_count(1)
+        assert_drawn(tree, index, steps[index])
+
+    tokens = page.locator(".spec-tokens [role=option]")
+    tokens.last.scroll_into_view_if_needed()
+    assert tokens.all_text_contents() == [part for delta in told.deltas for part in spans(delta)]
+    assert sum(int(count.split()[-2]) for count in page.locator(".spec-legend li").all_text_contents()) == sum(
+        step["emitted"] for step in steps
+    )
+    assert tab.complaints == []
+
+
+def spans(delta: Json) -> list[str]:
+    parts, at = [], 0
+    for size, _ in delta["spans"]:
+        parts.append(delta["delta"][at : at + size])
+        at += size
+    return parts
+
+
+def test_a_reply_without_speculation_says_so(tab: Tab, server: str) -> None:
+    page = tab.open(server)
+    tab.settings()
+    page.uncheck("#speculation")
+    page.fill("#max-tokens", "4")
+    tab.settings()
+    show_steps(tab)
+    expect(page.locator(".spec-empty")).to_contain_text("Ask something")
+    tab.ask("Hello")
+    tab.finish()
+    expect(page.locator(".spec-empty")).to_contain_text("Speculation is off")
+    expect(page.locator(".spec-node")).to_have_count(2)  # the pending token and the model's own
+
+
+def test_long_replies_are_shown_without_growing(tab: Tab, scripted: Scripted) -> None:
+    def reply(connection: ServerConnection, event: Event) -> None:
+        say(connection, "response.created", response={"id": "r"})
+        for delta in traced_deltas(6000, nodes=12):
+            say(connection, "response.output_text.delta", response_id="r", item_id="i", **delta)
+        usage = {"output_tokens": 6000}
+        say(connection, "response.done", response={"id": "r", "status": "completed", "usage": usage})
+
+    scripted.reply = reply
+    page = tab.open(scripted.url)
+    expect(page.locator("#chip")).to_have_attribute("data-state", "open")
+    show_steps(tab)
+    tab.ask("Hello")
+    tab.finish()
+    page.locator(".spec-tokens").scroll_into_view_if_needed()
+    expect(page.locator(".spec-part > p", has_text="came before")).to_be_visible()
+    expect(page.locator(".spec-tokens [aria-selected=true]").last).to_be_visible()
+    kept = page.locator(".spec-tokens [role=option]").count()
+    assert 2000 <= kept <= 2250
+    assert page.locator(".spec *").count() < kept + 1000
+    page.locator(".spec-tokens [role=option]").first.click()
+    expect(page.locator(".spec-card")).to_contain_text("Its step is too long ago.")
+    page.press(".spec-bars", "Home")
+    expect(page.locator(".spec-tree")).to_have_count(1)
+    assert tab.complaints == []

@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+from paceline.engine.tallies import GuessTally, SizeTally
+
+
+def test_guesses_are_counted_by_depth_and_the_deepest_share_a_place() -> None:
+    tally = GuessTally()
+    for depth, accepted in ((1, True), (1, False), (2, True), (16, True), (17, True), (63, False)):
+        tally.add(depth, accepted)
+    assert tally.counts() == ((2, 1, *[0] * 13, 3), (1, 1, *[0] * 13, 2))
+
+
+def test_sizes_are_counted_up_to_powers_of_two_and_the_largest_share_a_place() -> None:
+    tally = SizeTally()
+    sizes = (1, 2, 3, 4, 5, 8, 9, 4096, 4097, 100_000)
+    for size in sizes:
+        tally.add(size)
+    counts, total = tally.counts()
+    assert counts[:5] == (1, 1, 2, 2, 1)
+    assert counts[12:] == (1, 2)
+    assert (sum(counts), total) == (len(sizes), sum(sizes))

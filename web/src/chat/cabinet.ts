@@ -1,0 +1,73 @@
+// The conversations kept in this browser: an IndexedDB store, one record a conversation and a small one for the list.
+
+import { createStore, promisifyRequest, type UseStore } from "idb-keyval";
+import type { KeptTurn } from "./turns";
+
+export interface Kept {
+  id: string;
+  /** Given by hand; null: the first words. */
+  title: string | null;
+  turns: KeptTurn[];
+  /** Milliseconds since 1970. */
+  at: number;
+  /** Counts up with every save, whichever tab made it. */
+  revision: number;
+}
+
+/** A line of the list. */
+export interface Entry {
+  id: string;
+  title: string;
+  at: number;
+}
+
+const LONGEST_TITLE = 60; // characters
+
+export function titleOf({ title, turns }: Pick<Kept, "title" | "turns">): string {
+  const words = turns.find(({ role }) => role === "user")?.text.trim() ?? "";
+  const line = Array.from(words.split("\n", 1)[0] ?? "");
+  const short = line.length > LONGEST_TITLE ? `${line.slice(0, LONGEST_TITLE - 1).join("")}…` : line.join("");
+  return title ?? (short || "Conversation");
+}
+
+/** Every method rejects where the browser's storage is full, forbidden or broken. */
+export class Cabinet {
+  #store: UseStore | null = null;
+
+  /** Newest first. */
+  async list(): Promise<Entry[]> {
+    const range = IDBKeyRange.bound("entry:", "entry;", false, true);
+    const entries = await this.#use<Entry[]>("readonly", (store) => promisifyRequest(store.getAll(range)));
+    return entries.sort((a, b) => b.at - a.at);
+  }
+
+  load(id: string): Promise<Kept | undefined> {
+    return this.#use("readonly", (store) => promisifyRequest(store.get(`kept:${id}`)));
+  }
+
+  /** Puts it there. False, and nothing is changed, where what is there is not of the revision `seen`. */
+  save(kept: Kept, seen: number): Promise<boolean> {
+    const entry: Entry = { id: kept.id, title: titleOf(kept), at: kept.at };
+    return this.#use("readwrite", async (store) => {
+      const there: Kept | undefined = await promisifyRequest(store.get(`kept:${kept.id}`));
+      if (there !== undefined && there.revision !== seen) return false;
+      store.put(kept, `kept:${kept.id}`);
+      store.put(entry, `entry:${kept.id}`);
+      await promisifyRequest(store.transaction);
+      return true;
+    });
+  }
+
+  remove(id: string): Promise<void> {
+    return this.#use("readwrite", (store) => {
+      store.delete(`kept:${id}`);
+      store.delete(`entry:${id}`);
+      return promisifyRequest(store.transaction);
+    });
+  }
+
+  async #use<T>(mode: IDBTransactionMode, work: (store: IDBObjectStore) => T | PromiseLike<T>): Promise<T> {
+    this.#store ??= createStore("paceline", "conversations"); // late, since the browser may throw already there
+    return this.#store(mode, work);
+  }
+}

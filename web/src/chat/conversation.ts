@@ -1,0 +1,297 @@
+// The conversation without I/O: what the person does and what the server says come in, effects go out, to be carried
+// out in order.
+//
+// A session lives as long as its socket, a reply outlives it for a while. The page owns the conversation, so a lost
+// socket loses nothing: on session.created a running reply is taken up where it broke off, and where that cannot be,
+// everything said so far is sent again.
+
+import type { Settings } from "../settings/parse";
+import { Trace } from "../spec/trace";
+import { advice } from "../wire/errors";
+import type { Fault, ResponseBody, ServerEvent } from "../wire/events";
+import { type Effect, type Notice, type Phase, type Prefilled, send } from "./outcome";
+import { tooLong } from "./requests";
+import { Session } from "./session";
+import { newReply, newTurn, summary, type Turn, type TurnState } from "./turns";
+
+const ASKS_PER_TURN = 2; // a turn whose socket drops before any text is asked once more by itself
+const LOST = "connection lost";
+
+export class Conversation {
+  turns: Turn[] = [];
+  phase: Phase = "idle";
+  notice: Notice | null = null;
+  /** The served model's name, once a session told it. */
+  model = "";
+  /** null: nothing is computed ahead, or it is not known. */
+  prefilled: Prefilled | null = null;
+
+  readonly #session = new Session();
+  #asks = 0;
+  #before: Turn[] | null = null; // the turns before the newest edit, which can be undone
+
+  get busy(): boolean {
+    return this.phase !== "idle";
+  }
+
+  /** The last turn where it is the model's. */
+  get reply(): Turn | null {
+    const last = this.turns.at(-1);
+    return last?.role === "assistant" ? last : null;
+  }
+
+  /** The person writes, and has written `text` so far. */
+  type(text: string, instructions: string): Effect[] {
+    if (text === "") this.prefilled = null;
+    return this.#session.linked ? send(this.#session.type(text, instructions)) : [];
+  }
+
+  /** The person sends `text`. */
+  say(text: string, settings: Settings, now: number): Effect[] {
+    if (this.busy || text.trim() === "") return [];
+    if (tooLong(text)) {
+      this.#refuseLength();
+      return [{ do: "restore", text }];
+    }
+    this.#before = null;
+    this.turns.push(newTurn("user", text));
+    const message = this.#session.linked ? send(this.#session.message(text)) : [];
+    return [...message, ...this.#begin(settings, now)];
+  }
+
+  /** The person's turn `key` becomes `text` and is asked again; what came after it is cut off, and can be had back. */
+  edit(key: number, text: string, settings: Settings, now: number): Effect[] {
+    const at = this.turns.findIndex((turn) => turn.key === key && turn.role === "user");
+    if (this.busy || at < 0 || text.trim() === "") return [];
+    if (tooLong(text)) {
+      this.#refuseLength();
+      return [];
+    }
+    return this.#replace(at, [newTurn("user", text)], "The turn and what came after it are replaced.", settings, now);
+  }
+
+  /** Another reply in place of the last one, or the one that is missing. */
+  retry(settings: Settings, now: number): Effect[] {
+    if (this.busy || this.turns.length === 0) return [];
+    return this.#replace(this.turns.length - (this.reply ? 1 : 0), [], "The reply is replaced.", settings, now);
+  }
+
+  /** The turns as they were before the newest edit. */
+  undo(): Effect[] {
+    return this.#before === null ? [] : this.load(this.#before);
+  }
+
+  /** Stops the reply; what has arrived stays. */
+  stop(): Effect[] {
+    if (this.phase !== "asking" && this.phase !== "replying") return [];
+    if (!this.#session.linked) {
+      if (this.reply?.text === "") return this.#withdraw(null);
+      this.#end("stopped", "stopped");
+      return [];
+    }
+    this.phase = "stopping";
+    return send(this.#session.cancel());
+  }
+
+  /** The server did not confirm a stop in time: leave its session behind. */
+  giveUp(): Effect[] {
+    if (this.phase !== "stopping") return [];
+    const renew = this.#renew();
+    this.#end("stopped", "stopped");
+    return renew;
+  }
+
+  /**
+   * Other turns in place of these; none for a new conversation. What runs is stopped. A last turn that was running when
+   * it was kept is taken up again where `now`, in milliseconds, is given, and told as broken off otherwise.
+   */
+  load(turns: Turn[], now: number | null = null): Effect[] {
+    const renew = this.#renew();
+    if (this.busy) this.#end("stopped", "stopped");
+    this.turns = [...turns];
+    this.notice = null;
+    this.#before = null;
+    const last = this.reply;
+    if (last?.state !== "running") return renew;
+    if (last.place && now !== null) {
+      this.phase = "replying";
+      this.#asks = ASKS_PER_TURN;
+      last.trace = new Trace(now);
+    } else this.#end("interrupted", LOST);
+    return renew;
+  }
+
+  /** The socket is gone. A reply that has a name waits for the next one. */
+  down(): void {
+    this.#session.linked = false;
+    this.prefilled = null;
+    if (!this.busy || this.reply?.place) return;
+    if (this.phase === "stopping") this.#end("stopped", "stopped");
+    else if (this.phase === "replying" || this.#asks >= ASKS_PER_TURN) this.#interrupt();
+  }
+
+  /** One event from the server, at time `now` in milliseconds. */
+  receive(event: ServerEvent, now: number): Effect[] {
+    switch (event.type) {
+      case "session.created":
+        return this.#up(event.session, now);
+      case "response.created":
+        if (this.busy) this.#name(event.response?.id);
+        return this.phase === "stopping" ? send(this.#session.cancel()) : []; // the first may have come before there was a response
+      case "response.output_text.delta":
+        if (this.#ours(event.response_id)) this.#grow(event, now);
+        return [];
+      case "response.done":
+        return this.#ours(event.response?.id) ? this.#finish(event.response ?? {}) : [];
+      case "x_input_text.prefilled":
+        this.prefilled = { tokens: event.tokens ?? 0, ready: event.stable_tokens ?? 0 };
+        return [];
+      case "error":
+        return this.#fault(event.error ?? {}, now);
+      default:
+        return []; // the protocol has more events than a text page needs
+    }
+  }
+
+  #name(id: string | undefined): void {
+    if (id !== undefined && this.reply) this.reply.place ??= { id, seq: 0 };
+  }
+
+  #ours(id: string | undefined): boolean {
+    const place = this.reply?.place;
+    return this.busy && (id === undefined || !place || id === place.id);
+  }
+
+  // A reply would outlive its socket, so it is stopped first.
+  #renew(): Effect[] {
+    const cancel = this.#session.linked && this.busy ? send(this.#session.cancel()) : [];
+    this.#session.linked = false;
+    this.prefilled = null;
+    return [...cancel, { do: "renew" }];
+  }
+
+  #refuseLength(): void {
+    this.notice = { text: "This message is too long to send, about 1 MB; shorten it." };
+  }
+
+  #replace(at: number, turns: Turn[], sentence: string, settings: Settings, now: number): Effect[] {
+    const before = this.turns;
+    this.turns = [...before.slice(0, at), ...turns];
+    const effects = [...this.#renew(), ...this.#begin(settings, now)];
+    const lost = before.slice(at).some(({ text }) => text !== "");
+    this.#before = lost ? before : null;
+    if (lost) this.notice = { text: sentence, action: "undo" };
+    return effects;
+  }
+
+  #begin(settings: Settings, now: number): Effect[] {
+    this.notice = null;
+    this.prefilled = null;
+    this.phase = "asking";
+    this.#asks = 0;
+    this.turns.push(newReply(settings, now));
+    return this.#session.linked ? this.#ask(now) : [];
+  }
+
+  #ask(now: number): Effect[] {
+    const reply = this.reply;
+    if (!reply?.settings) return [];
+    this.#asks += 1;
+    reply.trace = new Trace(now); // TTFT counts from this very event
+    return send(this.#session.ask(reply.settings));
+  }
+
+  #up(session: ServerEvent["session"], now: number): Effect[] {
+    this.model = typeof session?.model === "string" ? session.model : this.model;
+    const place = this.busy ? this.reply?.place : null;
+    this.#session.open(Boolean(place));
+    if (!place) return this.#replay(now);
+    const cancel = this.phase === "stopping" ? this.#session.cancel() : [];
+    return send([...this.#session.resume(place), ...cancel]);
+  }
+
+  // An empty session gets everything said so far.
+  #replay(now: number): Effect[] {
+    const said = send(this.#session.replay(this.turns));
+    return this.phase === "asking" ? [...said, ...this.#ask(now)] : said;
+  }
+
+  #grow({ delta, response_id, x_seq, x_spec }: ServerEvent, now: number): void {
+    const reply = this.reply;
+    if (typeof delta !== "string" || !reply) return;
+    this.#name(response_id);
+    if (reply.place && x_seq !== undefined) {
+      if (x_seq <= reply.place.seq) return; // a resumed reply may bring a delta again
+      reply.place.seq = x_seq;
+    }
+    reply.trace?.push(delta, x_spec, now);
+    reply.text += delta;
+    if (this.phase === "asking") this.phase = "replying";
+  }
+
+  #finish({ status, status_details: details, usage }: ResponseBody): Effect[] {
+    const empty = this.reply?.text === "";
+    this.reply?.trace?.finish(usage);
+    if (status === "failed") {
+      const why = advice(details?.error ?? {}, "The server could not finish the reply; try again.");
+      if (empty) return this.#withdraw(why);
+      this.#end("failed", "broken off");
+      this.notice = { text: why, action: "retry" };
+    } else if (status === "cancelled") this.#end("stopped", "stopped");
+    else if (status === "incomplete") this.#end("cut", "length limit reached");
+    else this.#end("done", empty ? "the model had nothing to say" : "");
+    return [];
+  }
+
+  #fault(fault: Fault, now: number): Effect[] {
+    const purpose = this.#session.purpose(fault.event_id);
+    if (purpose === "cancel") return []; // the reply was over, or not there yet, when it came
+    if (purpose === "resume") return this.#gone(now);
+    if (purpose === "typing") {
+      this.#session.refuseTyping(); // the words are still the composer's
+      return [];
+    }
+    const sentence = advice(fault, "The server reported an error without saying which; try again.");
+    const refused = purpose === "turn" || (!fault.event_id && !this.reply?.place);
+    if (this.busy && this.reply?.text === "" && refused) return this.#withdraw(sentence);
+    this.notice = { text: sentence };
+    return [];
+  }
+
+  // There is nothing to take up: the session is an empty one.
+  #gone(now: number): Effect[] {
+    if (this.reply) this.reply.place = null;
+    if (this.phase === "stopping") this.#end("stopped", "stopped");
+    else if (this.reply?.text !== "" || this.#asks >= ASKS_PER_TURN) this.#interrupt();
+    return this.#replay(now);
+  }
+
+  #interrupt(): void {
+    const when = this.reply?.text ? "during the reply; what had arrived is kept" : "twice before the reply began";
+    this.#end("interrupted", LOST);
+    this.notice = { text: `The connection was lost ${when}.`, action: "retry" };
+  }
+
+  #end(state: TurnState, note: string): void {
+    const reply = this.reply;
+    if (reply) {
+      Object.assign(reply, { state, place: null });
+      reply.note = [note, summary(reply)].filter(Boolean).join(" · ");
+    }
+    this.phase = "idle";
+    this.#session.settle();
+  }
+
+  // A turn that never began: the person's words go back to the composer, and a session that may hold them is left.
+  #withdraw(sentence: string | null): Effect[] {
+    const user = this.turns.at(-2);
+    const before = this.#before;
+    this.phase = "idle"; // nothing runs that would have to be stopped
+    const effects = this.#session.linked ? this.#renew() : [];
+    this.turns = before ?? this.turns.slice(0, user?.role === "user" ? -2 : -1);
+    this.#before = null;
+    this.notice = sentence === null ? null : { text: sentence };
+    const words = user?.role === "user" && !before?.includes(user) ? user.text : null;
+    return words === null ? effects : [{ do: "restore", text: words }, ...effects];
+  }
+}

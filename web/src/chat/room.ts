@@ -1,0 +1,250 @@
+// Wiring: the person's actions and the server's events go to the conversation, its effects go to the socket and back.
+
+import { type Signal, signal } from "@preact/signals";
+import { drawSeed, type FormValues, isProblem, type Problem, parse, type Settings } from "../settings/parse";
+import { recall, remember } from "../settings/storage";
+import { Frames } from "../shell/frames";
+import type { Server } from "../shell/server";
+import type { Link } from "../wire/link";
+import { Conversation } from "./conversation";
+import { News } from "./news";
+import type { Effect } from "./outcome";
+import { Records } from "./records";
+import type { Turn } from "./turns";
+
+const STOP_PATIENCE_MS = 5_000; // a stop takes one verify step; after this the session is left behind
+const TYPING_PAUSE_MS = 80;
+const LONGEST_SPOKEN = 4_000; // characters, some minutes of speech; whoever wants the rest reads it at their own pace
+const local = () => localStorage;
+
+export class Room {
+  readonly conversation = new Conversation();
+  readonly news = new News();
+  readonly records: Records;
+  readonly frames = new Frames();
+  /** Counts up with everything but growing text: whoever reads it draws the turns anew. */
+  readonly shape: Signal<number> = signal(0);
+  /** What a screen reader is to say. */
+  readonly spoken: Signal<string> = signal("");
+  /** The composer's text. */
+  readonly draft: Signal<string>;
+  /** A slip in the settings, to be shown beside its field. */
+  readonly problem: Signal<Problem | null> = signal(null);
+  /** The key of the turn that is being edited. */
+  readonly editing: Signal<number | null> = signal(null);
+  /** The key of the reply whose steps are looked at; null: the newest. */
+  readonly looked: Signal<number | null> = signal(null);
+  readonly #link: Link;
+  readonly #server: Server;
+  readonly #values: Signal<FormValues>;
+  #patience = 0;
+  #typing = 0;
+  #speaking: Turn | null = null; // a reply that is said when it is over
+
+  constructor(server: Server, values: Signal<FormValues>) {
+    this.#server = server;
+    this.#values = values;
+    const { text } = recall(local, "draft");
+    this.draft = signal(typeof text === "string" ? text : "");
+    this.records = new Records({
+      turns: () => this.conversation.turns,
+      at: () => this.editing.value !== null || this.conversation.busy,
+      show: (turns, resume) => this.#act((now) => this.conversation.load(turns, resume ? now : null)),
+    });
+    this.#link = server.link({
+      onEvent: (event) => {
+        this.#act((now) => this.conversation.receive(event, now));
+        if (event.type === "session.created") this.#typed();
+      },
+      onDown: () => this.#down(),
+      onState: (state, sentence) => {
+        const aloud = this.news.change(state, sentence);
+        if (aloud) this.spoken.value = aloud;
+        this.shape.value += 1;
+      },
+    });
+  }
+
+  /** Connects, once what was open before a reload is there again. */
+  async start(): Promise<void> {
+    await this.records.start();
+    this.#link.renew();
+    addEventListener("online", () => this.hurry());
+    addEventListener("pagehide", () => this.records.now());
+    document.addEventListener("visibilitychange", () => {
+      if (document.visibilityState === "visible")
+        this.hurry(); // a phone wakes up: do not sit out the wait
+      else this.records.now();
+    });
+  }
+
+  /** A try to connect now instead of later. */
+  hurry(): void {
+    this.#link.hurry();
+  }
+
+  setKey(key: string): void {
+    this.#server.setKey(key);
+    this.#down(); // the new session gets everything again
+    this.#link.key = key;
+  }
+
+  /** The composer's text is now `text`. */
+  write(text: string): void {
+    this.draft.value = text;
+    this.#typing ||= window.setTimeout(() => this.#typed(), TYPING_PAUSE_MS);
+  }
+
+  /** Sends what the composer holds. */
+  say(): void {
+    const text = this.draft.value;
+    if (this.conversation.busy || text.trim() === "") return;
+    const settings = this.#settings();
+    if (!settings) return;
+    this.#setDraft("");
+    this.#act((now) => this.conversation.say(text, settings, now));
+    this.hurry();
+  }
+
+  /** Sends an edited turn; until that could be done its words stay where they were edited. */
+  edit(turn: Turn, text: string): void {
+    if (this.conversation.busy) {
+      this.tell("A reply is on its way; wait for its end or stop it, then send the turn again.");
+      return;
+    }
+    const settings = this.#settings();
+    if (settings) this.#act((now) => this.conversation.edit(turn.key, text, settings, now));
+    if (this.conversation.busy) this.editing.value = null;
+  }
+
+  retry(): void {
+    const settings = this.#settings();
+    if (settings) this.#act((now) => this.conversation.retry(settings, now));
+  }
+
+  /** After the length limit: asks for the rest. */
+  goOn(): void {
+    const settings = this.#settings();
+    if (settings) this.#act((now) => this.conversation.say("Please go on.", settings, now));
+  }
+
+  stop(): void {
+    this.#act(() => this.conversation.stop());
+  }
+
+  undo(): void {
+    this.#act(() => this.conversation.undo());
+  }
+
+  dismiss(): void {
+    this.#act(() => {
+      this.conversation.notice = null;
+      return [];
+    });
+  }
+
+  /** An empty conversation; the open one is kept. */
+  fresh(): void {
+    const { conversation } = this;
+    this.editing.value = null;
+    this.looked.value = null;
+    this.#speaking = null;
+    if (conversation.busy) this.#act(() => conversation.load(conversation.turns)); // stopped, and kept so
+    this.records.now();
+    this.#act(() => conversation.load([]));
+    this.records.fresh();
+  }
+
+  async open(id: string): Promise<void> {
+    if (id === this.records.shelf.id) return;
+    this.fresh();
+    await this.records.open(id);
+  }
+
+  async remove(id: string): Promise<void> {
+    if (id === this.records.shelf.id) this.fresh();
+    await this.records.shelf.remove(id);
+  }
+
+  tell(sentence: string): void {
+    this.#act(() => {
+      this.conversation.notice = { text: sentence };
+      return [];
+    });
+  }
+
+  /** The reply whose steps are shown. */
+  get shown(): Turn | null {
+    const { turns, reply } = this.conversation;
+    return turns.find(({ key }) => key === this.looked.value) ?? reply;
+  }
+
+  #down(): void {
+    this.#act(() => {
+      this.conversation.down();
+      return [];
+    });
+  }
+
+  #setDraft(text: string): void {
+    this.draft.value = text;
+    clearTimeout(this.#typing);
+    this.#typing = 0;
+    remember(local, "draft", { text });
+  }
+
+  #typed(): void {
+    this.#setDraft(this.draft.value);
+    this.#act(() => this.conversation.type(this.draft.value, this.#values.value.instructions.trim()));
+  }
+
+  #settings(): Settings | null {
+    const parsed = parse(this.#values.value, drawSeed);
+    this.problem.value = isProblem(parsed) ? parsed : null;
+    return isProblem(parsed) ? null : parsed;
+  }
+
+  #act(what: (now: number) => Effect[]): void {
+    const { conversation } = this;
+    const state = () => [conversation.phase, conversation.turns, conversation.turns.length, conversation.notice];
+    const before = [...state(), conversation.model];
+    for (const effect of what(performance.now())) {
+      if (effect.do === "send") this.#link.send(effect.event);
+      else if (effect.do === "restore") this.#restore(effect.text);
+      else if (this.news.state !== "connecting") this.#link.renew(); // else a session that has nothing is on its way
+    }
+    this.#wait();
+    this.records.changed();
+    if ([...state(), conversation.model].every((value, i) => value === before[i])) {
+      this.frames.mark();
+      return;
+    }
+    this.#speak();
+    this.shape.value += 1; // buttons change with the press that causes it
+    this.frames.now();
+  }
+
+  #restore(text: string): void {
+    this.#setDraft(this.draft.value === "" ? text : `${text}\n${this.draft.value}`);
+  }
+
+  // A stop that is not confirmed in time is over all the same.
+  #wait(): void {
+    if (this.conversation.phase !== "stopping") {
+      clearTimeout(this.#patience);
+      this.#patience = 0;
+    } else this.#patience ||= window.setTimeout(() => this.#act(() => this.conversation.giveUp()), STOP_PATIENCE_MS);
+  }
+
+  // A reply is said once, whole, when it is over: a live region that grew with every token would never be quiet.
+  #speak(): void {
+    const { busy, reply } = this.conversation;
+    if (busy) this.#speaking = reply;
+    else if (this.#speaking) {
+      const { text, note } = this.#speaking;
+      const long = text.length > LONGEST_SPOKEN;
+      this.spoken.value = `${long ? `${text.slice(0, LONGEST_SPOKEN)}… and more in the conversation` : text}\n${note}`;
+      this.#speaking = null;
+    }
+  }
+}

@@ -1,0 +1,91 @@
+// What the session on the other side is known to have, and the events that bring it to what the page wants of it.
+
+import type { Settings } from "../settings/parse";
+import type { ClientEvent } from "../wire/events";
+import { messageEvent, responseCreate, sessionUpdate } from "./requests";
+import type { Place, Turn } from "./turns";
+import { Typing } from "./typing";
+
+/** What an event of ours, which an error is about, was for; null: it is none of ours, or the error names none. */
+export type Purpose = "turn" | "typing" | "cancel" | "resume" | null;
+
+export class Session {
+  linked = false;
+  readonly #typing = new Typing();
+  readonly #sent = new Map<string, Purpose>(); // event ids of this socket's newest turn
+  #instructions: string | null = null; // null before the session was told
+  #serial = 0;
+
+  /** A new one is there, and empty. resumes: it becomes the former one if the server still has that. */
+  open(resumes: boolean): void {
+    this.linked = true;
+    this.#sent.clear();
+    this.#instructions = null;
+    if (resumes) this.#typing.doubt();
+    else this.#typing.reset();
+  }
+
+  purpose(eventId: string | null | undefined): Purpose {
+    return (eventId && this.#sent.get(eventId)) || null;
+  }
+
+  /** The turn is over: errors that still come about its events do not refuse another one. */
+  settle(): void {
+    for (const [id, purpose] of this.#sent) if (purpose === "turn") this.#sent.delete(id);
+  }
+
+  /** The person has written `text` so far. */
+  type(text: string, instructions: string): ClientEvent[] {
+    const events = this.#typing.follow(text);
+    return events.length === 0 ? [] : this.#all([...this.#configure(instructions), ...events], "typing");
+  }
+
+  /** An event of `type` was refused: the text is only sent with its turn. */
+  refuseTyping(): void {
+    this.#typing.refuse();
+    this.#instructions = null;
+  }
+
+  /** The person's turn: what was typed ahead is used where it is the same. */
+  message(text: string): ClientEvent[] {
+    // Were one of the events it is made of refused, the turn would be another text than this.
+    for (const [id, purpose] of this.#sent) if (purpose === "typing") this.#sent.set(id, "turn");
+    const commit = this.#typing.commit(text);
+    return this.#all(commit ? [commit] : [...this.#typing.drop(), messageEvent("user", text)], "turn");
+  }
+
+  replay(turns: readonly Turn[]): ClientEvent[] {
+    const said = turns.filter(({ text }) => text !== "");
+    return this.#all(
+      said.map(({ role, text }) => messageEvent(role, text)),
+      "turn",
+    );
+  }
+
+  ask(settings: Settings): ClientEvent[] {
+    return this.#all([...this.#configure(settings.instructions), responseCreate(settings)], "turn");
+  }
+
+  cancel(): ClientEvent[] {
+    return this.#all([{ type: "response.cancel" }], "cancel");
+  }
+
+  resume({ id, seq }: Place): ClientEvent[] {
+    return this.#all([{ type: "x_response.resume", response_id: id, starting_after: seq }], "resume");
+  }
+
+  #configure(instructions: string): ClientEvent[] {
+    if (instructions === this.#instructions) return [];
+    this.#instructions = instructions;
+    return [sessionUpdate(instructions)];
+  }
+
+  #all(events: ClientEvent[], purpose: Purpose): ClientEvent[] {
+    return events.map((event) => {
+      this.#serial += 1;
+      const id = `page_${this.#serial}`;
+      this.#sent.set(id, purpose);
+      return { ...event, event_id: id };
+    });
+  }
+}

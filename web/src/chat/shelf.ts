@@ -1,0 +1,168 @@
+// The list of kept conversations, and which of them this tab has open. Tabs tell each other what they kept, and none
+// writes over what another one wrote.
+
+import { type Signal, signal } from "@preact/signals";
+import type { Cabinet, Entry, Kept } from "./cabinet";
+import { titleOf } from "./cabinet";
+import type { KeptTurn } from "./turns";
+
+export const NOT_KEPT =
+  "This browser keeps no conversations, its storage is full or forbidden; export what you want to have later.";
+export const COPIED = "This conversation was changed in another tab too; yours goes on as a copy.";
+
+/** What tabs tell each other: a conversation was kept or removed. settled: no reply of it runs. */
+export interface Word {
+  id: string;
+  settled: boolean;
+}
+
+/** The browser's own things. */
+export interface Outside {
+  cabinet: Pick<Cabinet, "list" | "load" | "save" | "remove">;
+  /** To the other tabs. */
+  tell(word: Word): void;
+  newId(): string;
+  /** Milliseconds since 1970. */
+  now(): number;
+}
+
+export class Shelf {
+  readonly entries: Signal<Entry[]> = signal([]);
+  readonly notice: Signal<string> = signal("");
+  /** What was removed last and can be had back. */
+  readonly removed: Signal<Kept | null> = signal(null);
+  /** The conversation that is open; its revision is 0 before it was kept. */
+  #current: Pick<Kept, "id" | "title" | "revision">;
+  #queue: Promise<unknown> = Promise.resolve();
+  #failed = false;
+  readonly #outside: Outside;
+
+  constructor(outside: Outside) {
+    this.#outside = outside;
+    this.#current = { id: outside.newId(), title: null, revision: 0 };
+  }
+
+  get id(): string {
+    return this.#current.id;
+  }
+
+  /** Of the open conversation; null: the first words. */
+  get title(): string | null {
+    return this.#current.title;
+  }
+
+  /** A conversation that is not kept yet. */
+  fresh(): void {
+    this.#current = { id: this.#outside.newId(), title: null, revision: 0 };
+  }
+
+  refresh(): Promise<void> {
+    return this.#after(async () => {
+      this.entries.value = await this.#outside.cabinet.list();
+    });
+  }
+
+  /** The kept conversation, which is the open one from now on; null where there is none, and nothing changes. */
+  open(id: string): Promise<Kept | null> {
+    return this.#after(async () => {
+      const kept = (await this.#outside.cabinet.load(id)) ?? null;
+      if (kept) this.#current = { id, title: kept.title, revision: kept.revision };
+      return kept;
+    });
+  }
+
+  /** Keeps the open conversation as it is now; one without turns is not kept. */
+  save(turns: KeptTurn[]): Promise<void> {
+    const current = this.#current; // another one may be open when its turn comes
+    return this.#after(async () => {
+      if (turns.length === 0) {
+        if (current.revision > 0) await this.#remove(current.id);
+        current.revision = 0;
+        return;
+      }
+      const settled = turns.at(-1)?.state !== "running";
+      if (!(await this.#put(current, turns))) {
+        const title = `${titleOf({ title: current.title, turns })} (copy)`;
+        Object.assign(current, { id: this.#outside.newId(), title, revision: 0 });
+        await this.#put(current, turns);
+        this.notice.value = COPIED;
+      }
+      this.#outside.tell({ id: current.id, settled });
+      await this.#list();
+    });
+  }
+
+  /** title: "" for the first words again. */
+  rename(id: string, title: string): Promise<void> {
+    return this.#after(async () => {
+      const kept = await this.#outside.cabinet.load(id);
+      if (!kept) return;
+      const current = id === this.#current.id ? this.#current : { ...kept };
+      current.title = title.trim() || null;
+      current.revision = kept.revision;
+      await this.#put(current, kept.turns);
+      this.#outside.tell({ id, settled: false });
+      await this.#list();
+    });
+  }
+
+  /** Removes a kept conversation; `restore` brings it back. */
+  remove(id: string): Promise<void> {
+    return this.#after(async () => {
+      this.removed.value = (await this.#outside.cabinet.load(id)) ?? null;
+      await this.#remove(id);
+    });
+  }
+
+  restore(): Promise<void> {
+    return this.#after(async () => {
+      const kept = this.removed.value;
+      this.removed.value = null;
+      if (kept) await this.#outside.cabinet.save(kept, 0);
+      await this.#list();
+    });
+  }
+
+  /** What another tab told. Returns the open conversation where it was that and has settled; null otherwise. */
+  heard({ id, settled }: Word): Promise<Kept | null> {
+    return this.#after(async () => {
+      await this.#list();
+      if (!settled || id !== this.#current.id) return null;
+      const kept = await this.#outside.cabinet.load(id);
+      return kept && kept.revision !== this.#current.revision ? kept : null;
+    });
+  }
+
+  /** The open conversation is now as another tab kept it. */
+  adopt({ title, revision }: Kept): void {
+    Object.assign(this.#current, { title, revision });
+  }
+
+  async #put(current: Pick<Kept, "id" | "title" | "revision">, turns: KeptTurn[]): Promise<boolean> {
+    const kept = { ...current, turns, at: this.#outside.now(), revision: current.revision + 1 };
+    const done = await this.#outside.cabinet.save(kept, current.revision);
+    if (done) current.revision = kept.revision;
+    return done;
+  }
+
+  async #remove(id: string): Promise<void> {
+    await this.#outside.cabinet.remove(id);
+    this.#outside.tell({ id, settled: false });
+    await this.#list();
+  }
+
+  async #list(): Promise<void> {
+    this.entries.value = await this.#outside.cabinet.list();
+  }
+
+  // One after the other, so that each finds what the one before it left. A failure is told once and ends nothing.
+  #after<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#queue.then(work);
+    this.#queue = done.catch(() => null);
+    return done.catch(() => {
+      if (!this.#failed) this.notice.value = NOT_KEPT;
+      this.#failed = true;
+      return null as T;
+    });
+  }
+}

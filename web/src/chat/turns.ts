@@ -1,0 +1,83 @@
+// The turns of a conversation, as they are shown and as they are kept.
+
+import type { Settings } from "../settings/parse";
+import { decimal, milliseconds } from "../spec/format";
+import { Trace } from "../spec/trace";
+import type { Role } from "./requests";
+
+/** running: more may come. cut: at the length limit. failed and interrupted: the rest is missing. */
+export type TurnState = "running" | "done" | "stopped" | "cut" | "failed" | "interrupted";
+
+const STATES: readonly TurnState[] = ["running", "done", "stopped", "cut", "failed", "interrupted"];
+
+/** Where a running reply can be taken up again. */
+export interface Place {
+  id: string;
+  /** x_seq of the last delta that is in the text; 0: none. */
+  seq: number;
+}
+
+export interface Turn {
+  /** Unique on this page. */
+  readonly key: number;
+  readonly role: Role;
+  text: string;
+  state: TurnState;
+  /** How it ended and came about; "" where there is nothing to say. */
+  note: string;
+  /** null: a turn of the person's, or one that was made before the page was loaded. */
+  trace: Trace | null;
+  /** What the reply was asked for with; null as above. */
+  settings: Settings | null;
+  /** null: not announced yet, or over. */
+  place: Place | null;
+}
+
+/** A turn as it is stored. */
+export interface KeptTurn {
+  role: Role;
+  text: string;
+  state: TurnState;
+  note: string;
+  place?: Place;
+}
+
+let made = 0;
+
+export function newTurn(role: Role, text: string, more: Partial<Turn> = {}): Turn {
+  made += 1;
+  return { key: made, role, text, state: "done", note: "", trace: null, settings: null, place: null, ...more };
+}
+
+/** A reply that is asked for with `settings`, at `now` in milliseconds. */
+export function newReply(settings: Settings, now: number): Turn {
+  return newTurn("assistant", "", { state: "running", trace: new Trace(now), settings });
+}
+
+export function keep({ role, text, state, note, place }: Turn): KeptTurn {
+  return place === null ? { role, text, state, note } : { role, text, state, note, place: { ...place } };
+}
+
+/** Stored turns back as turns; what is not one is left out. */
+export function unkeep(kept: unknown): Turn[] {
+  return Array.isArray(kept) ? kept.filter(isTurn).map(({ role, text, ...more }) => newTurn(role, text, more)) : [];
+}
+
+function isTurn(value: unknown): value is KeptTurn {
+  const { role, text, state, note } = (value ?? {}) as Partial<KeptTurn>;
+  const speaks = role === "user" || role === "assistant";
+  return speaks && typeof text === "string" && STATES.includes(state as TurnState) && typeof note === "string";
+}
+
+/** One line that says how a reply came about, enough to make it again. */
+export function summary({ trace, settings }: Turn): string {
+  if (trace === null || settings === null) return "";
+  const { figures } = trace;
+  const parts = [`speculation ${settings.speculation ? "on" : "off"}`];
+  if (figures.ttft !== null) parts.push(`TTFT ${milliseconds(figures.ttft)}`);
+  if (figures.tpot !== null) parts.push(`TPOT ${milliseconds(figures.tpot)}`);
+  if (figures.perStep !== null) parts.push(`${decimal(figures.perStep)} tokens per step`);
+  if (figures.tokens > 0) parts.push(figures.tokens === 1 ? "1 token" : `${figures.tokens} tokens`);
+  if (settings.temperature !== 0) parts.push(`seed ${settings.seed}`);
+  return parts.join(" · ");
+}

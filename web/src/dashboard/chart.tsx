@@ -1,0 +1,142 @@
+// One plot: the lines on a canvas, and a table under it that is legend and text alternative in one.
+
+import { useEffect, useRef } from "preact/hooks";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import { AXIS, colour, onThemeChange } from "../shell/canvas";
+import type { Row } from "./history";
+import type { Curve, Plot, Stroke } from "./plots";
+import { extremes } from "./series";
+
+const HEIGHT = 150; // CSS pixels
+const MARKS_S = [15, 60, 300, 900];
+
+export interface ChartProps {
+  plot: Plot;
+  curves: readonly Curve[];
+  rows: readonly Row[];
+  /** How far the time axis reaches back. */
+  seconds: number;
+}
+
+export function Chart({ plot, curves, rows, seconds }: ChartProps) {
+  const place = useRef<HTMLDivElement>(null);
+  const drawing = useRef<uPlot | null>(null);
+  const names = curves.map(({ name }) => name).join();
+  useEffect(() => {
+    const element = place.current;
+    if (element === null) return;
+    const drawn = new uPlot(options(plot, curves, element.clientWidth), [[]], element);
+    drawing.current = drawn;
+    const sizes = new ResizeObserver(() => drawn.setSize({ width: element.clientWidth, height: HEIGHT }));
+    sizes.observe(element);
+    const forget = onThemeChange(() => drawn.redraw(false, true));
+    return () => {
+      forget();
+      sizes.disconnect();
+      drawn.destroy();
+      drawing.current = null;
+    };
+  }, [plot, names]);
+  useEffect(() => {
+    const now = rows.at(-1)?.at ?? 0;
+    const lines = curves.map(({ drawn }) => drawn);
+    drawing.current?.batch((drawn: uPlot) => {
+      drawn.setData([rows.map(({ at }) => at - now), ...inOrder(plot, lines)], false);
+      drawn.setScale("x", { min: -seconds, max: 0 });
+    });
+  });
+  const told = curves.map(({ name, stroke, values }) => ({ name, stroke, ...extremes(values) }));
+  const summary = told.map(({ name, last }) => `${name} ${plot.format(last)}`).join(", ");
+  return (
+    <figure class="dashboard-card" data-plot={plot.id}>
+      <figcaption>
+        <h3>{plot.title}</h3>
+        <span class="dashboard-note">{plot.unit}</span>
+      </figcaption>
+      <div ref={place} class="dashboard-canvas" role="img" aria-label={`${plot.title}, ${plot.unit}: now ${summary}`} />
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">line</th>
+            <th scope="col">now</th>
+            <th scope="col">least</th>
+            <th scope="col">most</th>
+          </tr>
+        </thead>
+        <tbody>
+          {told.map(({ name, stroke, last, least, most }) => (
+            <tr key={name}>
+              <th scope="row">
+                <Swatch stroke={stroke} /> {name}
+              </th>
+              <td>{plot.format(last)}</td>
+              <td>{plot.format(least)}</td>
+              <td>{plot.format(most)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </figure>
+  );
+}
+
+function Swatch({ stroke }: { stroke: Stroke }) {
+  return (
+    <svg class="dashboard-swatch" viewBox="0 0 24 8" aria-hidden="true">
+      <line
+        x1="0"
+        y1="4"
+        x2="24"
+        y2="4"
+        stroke-dasharray={stroke.dash.join(" ")}
+        style={{ stroke: `var(${stroke.token})` }}
+      />
+    </svg>
+  );
+}
+
+/** The topmost area comes first: those below are drawn over it. */
+function inOrder<T>({ areas }: Plot, curves: T[]): T[] {
+  return areas ? curves.toReversed() : curves;
+}
+
+/** Marks of the time axis, in seconds before now: round ones, at most six. */
+function marks(seconds: number): number[] {
+  const step = MARKS_S.find((each) => seconds / each <= 5) ?? seconds;
+  return Array.from({ length: Math.floor(seconds / step) + 1 }, (_, index) => index * step - seconds);
+}
+
+function ago(mark: number): string {
+  if (mark === 0) return "now";
+  return mark % 60 === 0 ? `${mark / 60} min` : `${mark} s`;
+}
+
+function options(plot: Plot, curves: readonly Curve[], width: number): uPlot.Options {
+  const lines = curves.map(({ name, stroke }) => ({
+    label: name,
+    stroke: () => colour(stroke.token),
+    width: 2,
+    dash: [...stroke.dash],
+    points: { show: false },
+    ...(plot.areas && { fill: () => `color-mix(in srgb, ${colour(stroke.token)} 25%, ${colour("--surface")})` }),
+  }));
+  return {
+    width,
+    height: HEIGHT,
+    padding: [8, 16, 0, 0],
+    legend: { show: false },
+    cursor: { show: false },
+    scales: { x: { time: false }, y: { range: (_, __, most) => [0, most > 0 ? most * 1.05 : 1] } },
+    axes: [
+      {
+        ...AXIS,
+        size: 24,
+        splits: (_, __, from) => marks(-from),
+        values: (_, splits) => splits.map(ago),
+      },
+      { ...AXIS, size: 44, space: 32 },
+    ],
+    series: [{}, ...inOrder(plot, lines)],
+  };
+}

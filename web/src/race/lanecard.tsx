@@ -1,0 +1,74 @@
+// One lane: its text as it came, its clock and its figures.
+
+import { useEffect, useRef } from "preact/hooks";
+import { decimal, milliseconds, percent } from "../spec/format";
+import { Inscription } from "./inscription";
+import type { Lane } from "./lane";
+import type { LaneName } from "./plan";
+import type { Phase } from "./race";
+
+export interface LaneCardProps {
+  name: LaneName;
+  /** null: it has not begun. */
+  lane: Lane | null;
+  /** 0: it runs first. */
+  turn: number;
+  phase: Phase;
+  /** The replay's moment in milliseconds; null: as far as it has come. */
+  at: number | null;
+}
+
+const TITLES: Record<LaneName, string> = { plain: "Plain", speculating: "Speculating" };
+
+export function LaneCard({ name, lane, turn, phase, at }: LaneCardProps) {
+  const place = useRef<HTMLDivElement>(null);
+  const text = useRef<Inscription | null>(null);
+  useEffect(() => {
+    text.current ??= place.current && new Inscription(place.current);
+    const marks = lane?.marks ?? [];
+    text.current?.draw(marks, at === null || lane === null ? marks.length : lane.arrived(at));
+  });
+  const figures = lane?.figures;
+  return (
+    <section class="race-lane" data-lane={name} aria-labelledby={`race-${name}`}>
+      <header>
+        <h2 id={`race-${name}`}>{TITLES[name]}</h2>
+        <span class="race-clock">{clock(lane, at)}</span>
+        <span class="race-quiet">{stateWords(lane, turn, phase, name)}</span>
+      </header>
+      <div class="race-text" dir="auto" ref={place} />
+      <dl class="race-figures">
+        <Figure name="first text, prompt warm" value={milliseconds(figures?.ttft ?? null)} />
+        <Figure name="per token (TPOT)" value={milliseconds(figures?.tpot ?? null)} />
+        <Figure name="tokens" value={figures?.tokens ? String(figures.tokens) : "–"} />
+        <Figure name="tokens per step" value={decimal(figures?.perStep ?? null)} />
+        <Figure
+          name="guesses accepted"
+          value={figures?.drafted ? `${percent(figures.acceptance)} of ${figures.drafted}` : "–"}
+        />
+      </dl>
+    </section>
+  );
+}
+
+function Figure({ name, value }: { name: string; value: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{value}</dd>
+    </div>
+  );
+}
+
+/** The lane's own clock, at the moment that is looked at. */
+function clock(lane: Lane | null, at: number | null): string {
+  const end = lane === null ? 0 : (lane.total ?? lane.marks.at(-1)?.at ?? 0);
+  return `${(Math.min(end, at ?? end) / 1000).toFixed(2)} s`;
+}
+
+function stateWords(lane: Lane | null, turn: number, phase: Phase, name: LaneName): string {
+  if (lane === null && turn === 0) return phase === "warming" ? "waits until the prompt is read" : "runs first";
+  if (lane === null) return "runs next";
+  if (phase === name) return "runs now";
+  return lane.total === null ? "broken off" : `ran ${turn === 0 ? "first" : "second"}`;
+}

@@ -1,0 +1,62 @@
+// The controls of the replay.
+
+import { milliseconds } from "../spec/format";
+import { type Replay, SPEEDS } from "./replay";
+import type { Room } from "./room";
+
+export interface PlaybackProps {
+  room: Room;
+  replay: Replay;
+  /** Milliseconds. */
+  at: number;
+  playing: boolean;
+}
+
+const NAMES: Record<(typeof SPEEDS)[number], string> = { 1: "true speed", 0.5: "half speed", 0.25: "quarter speed" };
+
+export function Playback({ room, replay, at, playing }: PlaybackProps) {
+  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  return (
+    <fieldset class="race-playback">
+      <legend class="unseen">Watch side by side</legend>
+      {calm ? (
+        <p class="race-quiet">
+          Your system asks for little motion, so the end is shown; move the slider to see any other moment.
+        </p>
+      ) : (
+        <>
+          <button type="button" id="race-play" class="race-main" onClick={() => room.toggle()}>
+            {playing ? "Pause" : at < replay.length ? "Go on" : "Watch side by side"}
+          </button>
+          <div>
+            <label for="race-speed">Speed</label>
+            <select
+              id="race-speed"
+              value={String(replay.speed)}
+              onChange={({ currentTarget }) => room.pace(Number(currentTarget.value))}
+            >
+              {SPEEDS.map((speed) => (
+                <option key={speed} value={String(speed)}>
+                  {NAMES[speed]}
+                </option>
+              ))}
+            </select>
+          </div>
+        </>
+      )}
+      <div class="race-moment">
+        <label for="race-moment">Moment</label>
+        <input
+          id="race-moment"
+          type="range"
+          min={0}
+          max={Math.ceil(replay.length)}
+          step={1}
+          value={Math.round(at)}
+          aria-valuetext={`${milliseconds(at)} of ${milliseconds(replay.length)}`}
+          onInput={({ currentTarget }) => room.seek(Number(currentTarget.value))}
+        />
+      </div>
+    </fieldset>
+  );
+}

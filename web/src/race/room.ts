@@ -1,0 +1,114 @@
+// The race's dealings with the world: its socket, the clock, and when the screen is drawn again.
+
+import { computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
+import { Frames } from "../shell/frames";
+import type { Server } from "../shell/server";
+import type { Link } from "../wire/link";
+import { draftersOf } from "./drafters";
+import { type Outcome, outcomeOf } from "./outcome";
+import type { Plan } from "./plan";
+import { type Effect, Race } from "./race";
+import { Replay } from "./replay";
+import { Results } from "./results";
+
+/** What a race needs of the server. */
+export type RaceServer = Pick<Server, "link" | "url" | "headers" | "model">;
+
+export class Room {
+  readonly frames = new Frames();
+  readonly race = new Race();
+  readonly results = new Results();
+  /** The newest race that is done; null while another runs. */
+  outcome: Outcome | null = null;
+  replay: Replay | null = null;
+  readonly running: ReadonlySignal<boolean> = computed(() => this.frames.tick.value >= 0 && this.race.running);
+  readonly drafters: Signal<string[]> = signal(draftersOf(null));
+  readonly #server: RaceServer;
+  readonly #now: () => number;
+  #link: Link | null = null;
+
+  /** now: milliseconds; what all times of a race are counted by. */
+  constructor(server: RaceServer, now: () => number = () => performance.now()) {
+    this.#server = server;
+    this.#now = now;
+  }
+
+  /** The server's drafters are asked for; away or locked, it is asked again with the next race. */
+  async learn(): Promise<void> {
+    try {
+      const { headers } = this.#server;
+      const answer = await fetch(this.#server.url("v1/models"), { headers, cache: "no-store" });
+      if (answer.ok) this.drafters.value = draftersOf(await answer.json());
+    } catch {
+      // the race itself will say so, and what to do
+    }
+  }
+
+  start(plan: Plan): void {
+    if (this.race.running) return;
+    this.outcome = null;
+    this.replay = null;
+    this.#do(this.race.start(plan, this.results.next(plan)));
+    this.frames.now();
+  }
+
+  stop(): void {
+    this.#do(this.race.stop());
+    this.frames.now();
+  }
+
+  /** The place of the replay in milliseconds, and whether it moves. */
+  moment(): { at: number; playing: boolean } | null {
+    const now = this.#now();
+    return this.replay && { at: this.replay.at(now), playing: this.replay.playing(now) };
+  }
+
+  /** Plays, or pauses what plays. */
+  toggle(): void {
+    const now = this.#now();
+    if (this.replay?.playing(now)) this.replay.pause(now);
+    else this.replay?.play(now);
+    this.frames.now();
+  }
+
+  seek(place: number): void {
+    this.replay?.seek(place);
+    this.frames.now();
+  }
+
+  pace(speed: number): void {
+    this.replay?.pace(speed, this.#now());
+    this.frames.now();
+  }
+
+  #do(effects: Effect[]): void {
+    for (const effect of effects) {
+      if (effect.kind === "send") this.#link?.send(effect.event);
+      else if (effect.kind === "close") this.#link?.close();
+      else this.#open();
+    }
+    if (this.outcome === null) this.#judge();
+    this.frames.mark();
+  }
+
+  #judge(): void {
+    const outcome = outcomeOf(this.race);
+    if (outcome === null) return;
+    this.outcome = outcome;
+    this.results.add(outcome);
+    this.replay = new Replay(Math.max(outcome.total.plain, outcome.total.speculating));
+  }
+
+  #open(): void {
+    if (this.drafters.value.length === 1) void this.learn();
+    this.#link = this.#server.link({
+      onEvent: (event) => {
+        if (event.session?.model) this.#server.model.value = event.session.model;
+        this.#do(this.race.hear(event, this.#now()));
+      },
+      onDown: () => {}, // the state that follows says why
+      onState: (state, sentence) => this.#do(this.race.link(state, sentence)),
+    });
+    this.#link.renew();
+  }
+}

@@ -1,0 +1,78 @@
+// What is seen of a race: the lanes, the replay, the verdict and the results.
+
+import type { Signal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { download } from "../shell/browser";
+import { Difference } from "./difference";
+import { exported } from "./export";
+import { LaneCard } from "./lanecard";
+import type { Outcome } from "./outcome";
+import { LANES } from "./plan";
+import { Playback } from "./playback";
+import { Plot } from "./plot";
+import type { Room } from "./room";
+import { Table } from "./table";
+import { verdict } from "./words";
+
+export interface StageProps {
+  room: Room;
+  /** The served model's name. */
+  model: Signal<string>;
+}
+
+export function Stage({ room, model }: StageProps) {
+  const tick = room.frames.tick.value;
+  const { race, outcome, replay } = room;
+  const moment = room.moment();
+  useEffect(() => {
+    if (moment?.playing) room.frames.mark();
+  }, [tick]); // each frame of a replay asks for the next
+  const shown = race.phase !== "ready";
+  const lanes = useRef<HTMLDivElement>(null);
+  useEffect(() => lanes.current?.scrollIntoView({ block: "nearest" }), [race.plan]); // a race has begun
+  return (
+    <div class="race-stage">
+      <div id="race-verdict" role="status">
+        {(outcome || race.notice) && (
+          <p class={outcome ? "race-verdict" : "bar"}>
+            {outcome ? verdict(outcome) : race.notice}
+            {race.locked && (
+              <>
+                {" "}
+                <a href="#/chat">Go to the chat, where the settings are.</a>
+              </>
+            )}
+          </p>
+        )}
+      </div>
+      {outcome && !outcome.comparison.same && <Difference found={outcome.comparison} />}
+      {replay && moment && <Playback room={room} replay={replay} at={moment.at} playing={moment.playing} />}
+      {shown && (
+        <div class="race-lanes" ref={lanes}>
+          {LANES.map((name) => (
+            <LaneCard
+              key={name}
+              name={name}
+              lane={race.lanes[name]}
+              turn={name === race.first ? 0 : 1}
+              phase={race.phase}
+              at={moment?.at ?? null}
+            />
+          ))}
+        </div>
+      )}
+      {outcome && <Plot outcome={outcome} at={moment?.at ?? outcome.total.plain} />}
+      {room.results.rows.length > 0 && <Table rows={room.results.rows} />}
+      {outcome && (
+        <button type="button" id="race-export" onClick={() => save(outcome, model.value)}>
+          Save this run as JSON
+        </button>
+      )}
+    </div>
+  );
+}
+
+function save(outcome: Outcome, model: string): void {
+  const run = exported(outcome, model, new Date());
+  download({ name: "paceline-race.json", type: "application/json", content: `${JSON.stringify(run, null, 1)}\n` });
+}

@@ -1,0 +1,37 @@
+// A race's result in words.
+
+import { decimal, milliseconds, percent } from "../spec/format";
+import { kept, type Outcome } from "./outcome";
+import type { LaneName } from "./plan";
+
+const EVEN = 0.02; // two runs of the very same work differ by as much
+
+/** What speculating did to the time; both in milliseconds. */
+export function timeSaved({ plain, speculating }: Record<LaneName, number>): string {
+  const [fast, slow] = [milliseconds(speculating), milliseconds(plain)];
+  if (!(plain > 0 && speculating > 0)) return "Too short to be timed; allow a longer reply.";
+  const change = speculating / plain - 1;
+  if (Math.abs(change) < EVEN) return `As fast as each other: ${fast} speculating, ${slow} plain.`;
+  const times = `${decimal(plain / speculating)} times as fast`;
+  if (change < 0) return `${fast} instead of ${slow}: ${percent(-change)} less, ${times}.`;
+  return `Speculating took longer: ${fast} instead of ${slow}, ${percent(change)} more. Race again to see whether it stays so, or try another drafter or a smaller tree.`;
+}
+
+const counted = (count: number, noun: string) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+
+const FAULT =
+  "Speculation must never change a reply, so this is a fault of the server: please save the run and report it.";
+
+/** Whether both lanes wrote the same. */
+export function sameness(outcome: Pick<Outcome, "comparison" | "tokens">): string {
+  const { comparison, tokens } = outcome;
+  if (!comparison.same) return `The texts differ from character ${comparison.at} on. ${FAULT}`;
+  const size = counted(comparison.characters, "character");
+  if (kept(outcome)) return `Identical text: ${size}, ${counted(tokens.plain, "token")}.`;
+  return `The same ${size}, but ${tokens.plain} tokens plain and ${tokens.speculating} speculating. ${FAULT}`;
+}
+
+/** All of it; where the texts differ there is no time to be proud of. */
+export function verdict(outcome: Outcome): string {
+  return kept(outcome) ? `${sameness(outcome)} ${timeSaved(outcome.total)}` : sameness(outcome);
+}

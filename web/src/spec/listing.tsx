@@ -1,0 +1,43 @@
+// A step's tree as a table, for whoever cannot use the drawing or wants all of its figures.
+
+import type { StepTree } from "../wire/events";
+import { originOf } from "./origins";
+import { verdict, visible } from "./words";
+
+export function Listing({ tree }: { tree: StepTree }) {
+  const right = new Set(tree.path);
+  return (
+    <table class="spec-table spec-listing">
+      <thead>
+        <tr>
+          <th scope="col">Node</th>
+          <th scope="col" class="spec-said">
+            Text
+          </th>
+          <th scope="col">After</th>
+          <th scope="col" class="spec-said">
+            Guessed by
+          </th>
+          <th scope="col">Estimate</th>
+          <th scope="col">Chance</th>
+          <th scope="col" class="spec-said">
+            Verdict
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {tree.texts.map((text, node) => (
+          <tr key={node}>
+            <th scope="row">{node}</th>
+            <td class="spec-said spec-mono">{visible(text)}</td>
+            <td>{node === 0 ? "–" : tree.parents[node]}</td>
+            <td class="spec-said">{node === 0 ? "–" : originOf(tree.sources[node] ?? "").label}</td>
+            <td>{node === 0 ? "–" : tree.estimates[node]?.toFixed(3)}</td>
+            <td>{node === 0 ? "–" : tree.chances[node]?.toFixed(3)}</td>
+            <td class="spec-said">{verdict(tree, node, right)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}

@@ -1,0 +1,89 @@
+// What trees are tuned by: whose guesses are right and how well that was foreseen, and how deep guessing pays.
+
+import type { ReadonlySignal } from "@preact/signals";
+import { decimal, mean, milliseconds, percent } from "./format";
+import type { Trace } from "./trace";
+import { plural } from "./words";
+
+export function Tables({ trace, tick }: { trace: Trace; tick: ReadonlySignal<number> }) {
+  void tick.value;
+  const { tally, steps } = trace;
+  const share = (part: number, whole: number) => percent(whole === 0 ? null : part / whole);
+  return (
+    <section class="spec-part" aria-labelledby="spec-tables-title">
+      <h3 id="spec-tables-title">For tuning</h3>
+      <p>
+        Mean of the newest {plural(steps.length, "step")}: {decimal(mean(steps, (step) => step.nodes))} nodes,{" "}
+        {decimal(mean(steps, (step) => step.accepted))} accepted, {decimal(mean(steps, (step) => step.emitted))} tokens,{" "}
+        {milliseconds(mean(steps, (step) => step.ms))}.
+        {tally.trees < tally.steps &&
+          ` The tables know ${tally.trees.toLocaleString("en")} of the reply's ${plural(tally.steps, "step")}, those that came with their tree.`}
+      </p>
+      <section
+        class="spec-tables"
+        aria-label="Drafters and depths"
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
+        tabIndex={0}
+      >
+        <table class="spec-table">
+          <caption>By drafter</caption>
+          <thead>
+            <tr>
+              <th scope="col">Drafter</th>
+              <th scope="col">Guesses</th>
+              <th scope="col">Accepted</th>
+              <th scope="col" title="Its own probability, mean over the guesses whose place was reached">
+                Estimate
+              </th>
+              <th scope="col" title="What the planner believed, mean over the guesses whose place was reached">
+                Chance
+              </th>
+              <th scope="col" title="Share that was right of the guesses whose place was reached">
+                Right
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {[...tally.drafters].map(([name, sums]) => (
+              <tr key={name}>
+                <th scope="row">{name}</th>
+                <td>{sums.guesses}</td>
+                <td>{sums.accepted}</td>
+                <td>{share(sums.estimates, sums.judged)}</td>
+                <td>{share(sums.chances, sums.judged)}</td>
+                <td>{share(sums.accepted, sums.judged)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+        <table class="spec-table">
+          <caption>By depth</caption>
+          <thead>
+            <tr>
+              <th scope="col">Depth</th>
+              <th scope="col">Guesses</th>
+              <th scope="col" title="Steps that guessed so deep">
+                Steps
+              </th>
+              <th scope="col" title="Steps in which a guess of this depth was accepted">
+                Accepted
+              </th>
+              <th scope="col">Share</th>
+            </tr>
+          </thead>
+          <tbody>
+            {tally.depths.map((sums, index) => (
+              <tr key={index}>
+                <th scope="row">{index + 1}</th>
+                <td>{sums.guesses}</td>
+                <td>{sums.steps}</td>
+                <td>{sums.accepted}</td>
+                <td>{share(sums.accepted, sums.steps)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </section>
+    </section>
+  );
+}

@@ -1,0 +1,82 @@
+// What a step's tree says. Trees come from outside: only those for which `isSound` holds are read by the others.
+
+import type { Step, StepTree } from "../wire/events";
+
+export type StepToken = Step["tokens"][number];
+
+const MOST_NODES = 256; // the server verifies up to 64; more is not a tree that a page should lay out
+
+/** Whether parents come before children, all lists are as long, and the path leads from the root downwards. */
+export function isSound(tree: StepTree): boolean {
+  const { texts, parents, sources, estimates, chances, path } = tree;
+  const size = texts?.length;
+  if (!(size >= 1 && size <= MOST_NODES)) return false;
+  if ([parents, sources, estimates, chances].some((list) => list?.length !== size)) return false;
+  if (parents.some((parent, node) => (node === 0 ? parent !== -1 : !(parent >= 0 && parent < node)))) return false;
+  if (!texts.every((text) => typeof text === "string") || !sources.every((source) => typeof source === "string")) {
+    return false;
+  }
+  return (
+    (path?.length ?? 0) > 0 &&
+    path.every((node, place) => (place === 0 ? node === 0 : parents[node] === path[place - 1]))
+  );
+}
+
+/** The step with its tree left out where it is none. */
+export function soundStep(step: Step): Step {
+  return step.tree && !isSound(step.tree) ? { ...step, tree: null } : step;
+}
+
+/** Of each node, how many guesses lie between it and the pending token, itself included: [n]. */
+export function depthsOf(tree: StepTree): number[] {
+  const depths: number[] = [];
+  for (const parent of tree.parents) depths.push(parent < 0 ? 0 : (depths[parent] ?? 0) + 1);
+  return depths;
+}
+
+/** The model's own token behind the accepted ones, or null where the reply was cut before it. */
+export function ownToken(step: Step): StepToken | null {
+  return step.tokens[step.accepted] ?? null;
+}
+
+/** What a step brought, computed from its tree and the model's own token: the same as the step's `tokens`. */
+export function tokensOf(tree: StepTree, own: StepToken | null): StepToken[] {
+  const guessed = tree.path
+    .slice(1)
+    .map((node) => ({ text: tree.texts[node] ?? "", source: tree.sources[node] ?? "" }));
+  return own === null ? guessed : [...guessed, own];
+}
+
+/** The node that the step's token at `place` is; null for the model's own, and where the tree is not known. */
+export function nodeOf(step: Step, place: number): number | null {
+  return step.tree?.path[place + 1] ?? null;
+}
+
+/** One guess that was made at a place. */
+export interface Guess {
+  node: number;
+  text: string;
+  source: string;
+  estimate: number;
+  chance: number;
+  accepted: boolean;
+}
+
+/** All guesses for the place that `node` took, or, where it is null, for the place of the model's own token. */
+export function guessesFor(tree: StepTree, node: number | null): Guess[] {
+  const parent = node === null ? tree.path[tree.path.length - 1] : tree.parents[node];
+  const right = new Set(tree.path);
+  return tree.parents.flatMap((above, child) => (above === parent && child > 0 ? [guessAt(tree, child, right)] : []));
+}
+
+/** right: the tree's path. */
+export function guessAt(tree: StepTree, node: number, right: ReadonlySet<number>): Guess {
+  return {
+    node,
+    text: tree.texts[node] ?? "",
+    source: tree.sources[node] ?? "",
+    estimate: tree.estimates[node] ?? 0,
+    chance: tree.chances[node] ?? 0,
+    accepted: right.has(node),
+  };
+}

@@ -1,0 +1,75 @@
+// The speculation view: how one reply was made, while it is made and afterwards.
+
+import "./spec.css";
+import type { Signal } from "@preact/signals";
+import { useMemo } from "preact/hooks";
+import { Bars } from "./bars";
+import { Cursor } from "./cursor";
+import { Forest } from "./forest";
+import { useSlow } from "./live";
+import { FiguresPanel } from "./panel";
+import { Stream } from "./stream";
+import { Tables } from "./tables";
+import type { Trace } from "./trace";
+
+const READ_MS = 200; // figures that change faster cannot be read
+const WATCH_MS = 30; // every other frame, which leaves the tree, that is a new one at each step, most of the time
+
+export interface SpeculationProps {
+  /** Of the reply to look at; null: there is none yet. */
+  trace: Trace | null;
+  /** Changes once per frame in which the trace may have changed. */
+  tick: Signal<number>;
+}
+
+export function SpeculationView({ trace, tick }: SpeculationProps) {
+  return (
+    <section class="spec" aria-labelledby="spec-title">
+      <h2 id="spec-title">Speculation</h2>
+      {trace ? <Reply trace={trace} tick={tick} /> : <Nothing />}
+    </section>
+  );
+}
+
+function Nothing() {
+  return (
+    <p class="spec-empty">
+      Ask something, and see here how the reply is made: the tree of guesses that each step checks, which of them were
+      right, and whose guess every token was.
+    </p>
+  );
+}
+
+function Reply({ trace, tick }: { trace: Trace; tick: Signal<number> }) {
+  const slow = useSlow(tick, READ_MS);
+  const brisk = useSlow(tick, WATCH_MS);
+  const cursor = useMemo(() => new Cursor(trace), [trace]);
+  void slow.value;
+  const { tally } = trace;
+  return (
+    <>
+      <FiguresPanel trace={trace} tick={slow} />
+      {trace.off && (
+        <p class="spec-empty">
+          Speculation is off for this reply: each step checks no guess and brings one token. Switch it on in the
+          settings to compare.
+        </p>
+      )}
+      {tally.steps === 0 && (
+        <p class="spec-empty">
+          {tally.tokens.size === 0
+            ? "The reply has not begun; its steps will be seen here."
+            : "The server tells no steps for this reply, so it cannot be said whose guess each token was."}
+        </p>
+      )}
+      {tally.steps > 0 && (
+        <>
+          <Bars trace={trace} tick={brisk} slow={slow} cursor={cursor} />
+          <Forest tick={tick} cursor={cursor} />
+        </>
+      )}
+      <Stream trace={trace} tick={brisk} slow={slow} cursor={cursor} />
+      {tally.trees > 0 && <Tables trace={trace} tick={slow} />}
+    </>
+  );
+}

@@ -1,0 +1,300 @@
+// The voice loop without I/O: what the person says, what the voice has spoken and what the server tells come in; events
+// for one realtime session and clauses for the voice go out.
+//
+//   idle ── words ──> listening ── endTurn ──> thinking ── a clause ──> speaking ── all heard ──> idle or listening
+//                         ^                        └── words ──┬── words ──┘
+//                         └──── cut to what was heard ── interrupted, until response.done
+//
+// The page owns the conversation (Conversation, Pending): a lost socket loses nothing but the reply that was running.
+
+import type { Fault, ResponseBody, ServerEvent } from "../wire/events";
+import { Pending } from "./pending";
+import type { Ports, State } from "./ports";
+import { Conversation } from "./record";
+import { Reply } from "./reply";
+import { Session } from "./session";
+import type { Turn } from "./turn";
+
+const CANCEL_PATIENCE_MS = 5_000; // a cancel takes one verify step; after this the session is left behind
+const KEPT_TURNS = 20;
+
+export class VoiceLoop {
+  readonly conversation = new Conversation();
+  readonly pending: Pending;
+  /** Turns that were asked, newest last, a bounded number of them. */
+  readonly turns: Turn[] = [];
+  /** The newest reply; null before the first. */
+  reply: Reply | null = null;
+  /** A sentence for the person; "" for none. */
+  notice = "";
+  readonly #ports: Ports;
+  readonly #session: Session;
+  #phase: "thinking" | "speaking" | "interrupted" | null = null;
+  #attentive = false;
+  #running = false; // between response.create and response.done
+  #askLater = false; // the turn has ended, and something else has to come first
+  #endPatience = () => {};
+
+  constructor(ports: Ports) {
+    this.#ports = ports;
+    this.#session = new Session(ports);
+    this.pending = new Pending(ports.clock);
+  }
+
+  get state(): State {
+    return this.#phase ?? (this.#attentive || this.pending.text !== "" ? "listening" : "idle");
+  }
+
+  /** Somebody begins to listen to the person, or nobody does any more. */
+  attend(on: boolean): void {
+    this.#attentive = on;
+    if (on) this.pending.seal();
+    this.#ports.changed();
+  }
+
+  /** words: all of this turn so far, as the recogniser has it now. Words while a reply runs or is spoken break in. */
+  hear(words: string): void {
+    if (words.trim() === "" && this.pending.text === "") return;
+    this.#breakIn();
+    if (this.pending.turn === null && this.#session.linked) this.#session.configure(this.#ports.asking());
+    this.#session.send(...this.pending.hear(words, this.#session.linked));
+    this.#ports.changed();
+  }
+
+  /** The person has finished the turn: the model answers. Without words nothing happens. */
+  endTurn(): void {
+    if (this.pending.empty || this.#askLater) return;
+    this.pending.end();
+    if (this.#session.linked && this.#phase === null) this.#ask();
+    else {
+      this.#askLater = true;
+      this.#phase ??= "thinking";
+    }
+    this.#ports.changed();
+  }
+
+  /** The person wants silence, without saying a word. */
+  interrupt(): void {
+    this.#breakIn();
+    this.#ports.changed();
+  }
+
+  /** The person takes back the words of a turn that is still spoken. */
+  forget(): void {
+    this.#session.send(...this.pending.forget(this.#session.linked));
+    this.#ports.changed();
+  }
+
+  /** A sentence for the person; "" takes the last one away. */
+  tell(sentence: string): void {
+    this.notice = sentence;
+    this.#ports.changed();
+  }
+
+  /** A new conversation. */
+  clear(): void {
+    this.close();
+    this.reply = null;
+    this.conversation.clear();
+    this.pending.clear();
+    this.turns.length = 0;
+    this.notice = "";
+    this.#phase = null;
+    this.#askLater = false;
+    this.#renew();
+    this.#ports.changed();
+  }
+
+  /** Nothing is spoken any more, and nothing waited for. */
+  close(): void {
+    this.reply?.stop();
+    this.#endPatience();
+  }
+
+  /** The socket is gone. */
+  down(): void {
+    this.#unlink();
+    if (this.#running) this.#breakOff("The connection was lost");
+    this.#ports.changed();
+  }
+
+  receive(event: ServerEvent): void {
+    switch (event.type) {
+      case "session.created":
+        this.#up();
+        break;
+      case "input_text.committed":
+      case "input_text.cleared":
+        this.conversation.named(event.item_id);
+        this.pending.answered();
+        break;
+      case "x_input_text.prefilled":
+        this.pending.prefilled(event);
+        break;
+      case "response.output_item.added":
+        if (this.#running && this.reply) this.reply.itemId ??= event.item?.id ?? null;
+        break;
+      case "response.output_text.delta":
+        if (this.#running) this.reply?.push(event.delta ?? "");
+        break;
+      case "x_response.clause":
+        if (!this.#running || this.#phase === "interrupted") break;
+        this.#phase = "speaking";
+        this.reply?.clause(event.end ?? 0);
+        break;
+      case "response.done":
+        if (this.#running && this.reply) this.#done(this.reply, event.response ?? {});
+        break;
+      case "error":
+        this.#fault(event.error ?? {});
+        break;
+    }
+    this.#ports.changed();
+  }
+
+  #ask(): void {
+    this.#askLater = false;
+    this.#phase = null;
+    const asking = this.#ports.asking();
+    if (typeof asking === "string") {
+      this.notice = asking;
+      return;
+    }
+    this.notice = "";
+    this.#session.ask(asking);
+    const { words, turn } = this.pending.commit();
+    this.conversation.said(words);
+    this.turns.push(turn);
+    if (this.turns.length > KEPT_TURNS) this.turns.shift();
+    this.reply = new Reply(turn, this.#ports.voice, this.#ports.clock, () => {
+      this.#settle();
+      this.#ports.changed();
+    });
+    this.#running = true;
+    this.#phase = "thinking";
+  }
+
+  /** The reply is over once it was heard to its end. */
+  #settle(): void {
+    if (this.#phase === "speaking" && this.reply?.over) this.#phase = null;
+  }
+
+  #done(reply: Reply, { status, status_details: details, usage }: ResponseBody): void {
+    const failed = status === "failed";
+    const why = details?.error?.message || "The server could not finish the reply; say it again.";
+    this.#running = false;
+    reply.turn.finish(usage);
+    if (failed && !reply.text) {
+      this.#renew(); // so that the server does not keep the words, which come back
+      this.#withdraw(why);
+      return;
+    }
+    if (failed) this.notice = why;
+    this.conversation.answered(reply);
+    if (this.#phase === "interrupted") {
+      reply.turn.cancelled = this.#ports.clock.now();
+      this.#cut();
+      this.#free();
+      return;
+    }
+    this.#phase = "speaking";
+    reply.finish();
+    this.#settle();
+    if (reply.text) return;
+    this.notice ||= "The model had nothing to say; go on, or ask in other words.";
+    this.#cut();
+  }
+
+  /** The person speaks or pressed: ends what is made or spoken, and a turn that was not asked yet goes on. */
+  #breakIn(): void {
+    if (this.#askLater && this.#phase === "thinking") this.#phase = null;
+    this.#askLater = false;
+    if (this.#phase !== "thinking" && this.#phase !== "speaking") return;
+    if (this.reply) this.reply.turn.brokeIn = this.#ports.clock.now();
+    this.reply?.stop();
+    if (!this.#running) {
+      this.#phase = null;
+      this.#cut();
+      return;
+    }
+    this.#phase = "interrupted";
+    this.#session.cancel();
+    this.#endPatience = this.#ports.clock.after(CANCEL_PATIENCE_MS, () => {
+      this.#unlink();
+      this.#breakOff("The server did not confirm that the reply ended");
+      this.#renew();
+      this.#ports.changed();
+    });
+  }
+
+  /** The conversation keeps what was heard of the newest reply. */
+  #cut(): void {
+    const { reply } = this;
+    if (reply === null || (reply.heard >= reply.length && reply.length > 0)) return;
+    if (reply.length > 0) reply.turn.cut = { length: reply.length, heard: reply.heard };
+    this.conversation.cut(reply.heardText);
+    if (this.#session.linked && reply.itemId !== null) this.#session.cut(reply.itemId, reply.heard);
+  }
+
+  /** Nothing runs any more: a turn that waited for that is asked. */
+  #free(): void {
+    this.#endPatience();
+    this.#phase = this.#askLater ? "thinking" : null;
+    if (this.#askLater && this.#session.linked) this.#ask();
+  }
+
+  #up(): void {
+    this.#unlink();
+    this.#session.linked = true;
+    this.#session.configure(this.#ports.asking());
+    this.#session.send(...this.conversation.putBack(), ...this.pending.putBack());
+    if (this.#askLater) this.#ask();
+  }
+
+  #unlink(): void {
+    this.#session.lost();
+    this.pending.lost();
+    this.#endPatience();
+  }
+
+  #renew(): void {
+    this.#unlink();
+    this.#running = false;
+    this.#session.renew();
+  }
+
+  /** The running reply's session is gone. what: why, as a clause. */
+  #breakOff(what: string): void {
+    const { reply } = this;
+    reply?.stop();
+    if (!reply?.text) {
+      this.#withdraw(`${what} before the reply began; your words are kept: go on, or end the turn again.`);
+      return;
+    }
+    this.#running = false;
+    this.notice = `${what} during the reply; what you had heard of it is kept. Go on.`;
+    this.conversation.answered(reply);
+    this.#cut();
+    this.#free();
+  }
+
+  /** The turn was not answered: its words come back, to be gone on with. */
+  #withdraw(sentence: string): void {
+    this.#running = false;
+    this.notice = sentence;
+    this.pending.takeBack(this.conversation.takeBack());
+    this.turns.pop();
+    this.reply = null;
+    this.#free();
+  }
+
+  #fault({ message, event_id: about }: Fault): void {
+    const subject = this.#session.subject(about);
+    if (subject === "cancel") return; // the reply had just ended
+    const sentence = message || "The server reported an error without saying which; try again.";
+    if (subject === "ask" && this.#running) {
+      this.#renew(); // the session may hold the words already
+      this.#withdraw(sentence);
+    } else this.notice = sentence;
+  }
+}

@@ -1,0 +1,34 @@
+import { expect, it } from "vitest";
+import { jsonFile, markdownFile } from "../../src/chat/export";
+import type { KeptTurn } from "../../src/chat/turns";
+
+const TURNS: KeptTurn[] = [
+  { role: "user", text: "What is *this*? / really", state: "done", note: "" },
+  { role: "assistant", text: "A **test**.", state: "stopped", note: "stopped · seed 7" },
+];
+
+it("writes Markdown for people", () => {
+  expect(markdownFile(null, TURNS)).toEqual({
+    name: "What-is-this-really.md",
+    type: "text/markdown",
+    content:
+      "# What is *this*? / really\n\n## You\n\nWhat is *this*? / really\n\n## Model\n\nA **test**.\n\n*stopped · seed 7*\n",
+  });
+  expect(markdownFile("../..", TURNS).name).toBe("conversation.md");
+});
+
+it("writes JSON that a chat API takes", () => {
+  const { name, type, content } = jsonFile("Ünder", TURNS, "Be brief.", "tiny");
+  expect([name, type]).toEqual(["Ünder.json", "application/json"]);
+  expect(JSON.parse(content)).toMatchObject({
+    title: "Ünder",
+    model: "tiny",
+    messages: [
+      { role: "system", content: "Be brief." },
+      { role: "user", content: TURNS[0]?.text },
+      { role: "assistant", content: "A **test**." },
+    ],
+    turns: [{ state: "done" }, { state: "stopped", note: "stopped · seed 7" }],
+  });
+  expect(JSON.parse(jsonFile(null, TURNS, "", "tiny").content).messages[0].role).toBe("user");
+});

@@ -1,0 +1,161 @@
+import { describe, expect, it } from "vitest";
+import { type Kept, titleOf } from "../../src/chat/cabinet";
+import { COPIED, NOT_KEPT, Shelf, type Word } from "../../src/chat/shelf";
+import type { KeptTurn } from "../../src/chat/turns";
+
+const turn = (text: string, more: Partial<KeptTurn> = {}): KeptTurn => ({
+  role: "user",
+  text,
+  state: "done",
+  note: "",
+  ...more,
+});
+
+/** What the browser's store would hold, shared by the tabs of a test. */
+class Drawer {
+  readonly kept = new Map<string, Kept>();
+  full = false;
+
+  async list() {
+    return [...this.kept.values()].map((kept) => ({ id: kept.id, title: titleOf(kept), at: kept.at }));
+  }
+  async load(id: string) {
+    return this.kept.get(id);
+  }
+  async save(kept: Kept, seen: number) {
+    if (this.full) throw new DOMException("full", "QuotaExceededError");
+    const there = this.kept.get(kept.id);
+    if (there && there.revision !== seen) return false;
+    this.kept.set(kept.id, structuredClone(kept));
+    return true;
+  }
+  async remove(id: string) {
+    this.kept.delete(id);
+  }
+}
+
+let ids = 0;
+
+function tab(drawer: Drawer) {
+  const words: Word[] = [];
+  const shelf = new Shelf({
+    cabinet: drawer,
+    tell: (word) => words.push(word),
+    newId: () => {
+      ids += 1;
+      return `id${ids}`;
+    },
+    now: () => 1000,
+  });
+  return { shelf, words };
+}
+
+const titles = (shelf: Shelf) => shelf.entries.value.map(({ title }) => title);
+
+describe("titleOf", () => {
+  it("is the given one, or the first words, shortened", () => {
+    expect(titleOf({ title: "Mine", turns: [turn("Hi")] })).toBe("Mine");
+    expect(titleOf({ title: null, turns: [turn("\n Hi there\nand more")] })).toBe("Hi there");
+    expect(Array.from(titleOf({ title: null, turns: [turn("🦆".repeat(80))] }))).toHaveLength(60);
+    expect(titleOf({ title: null, turns: [] })).toBe("Conversation");
+  });
+});
+
+describe("Shelf", () => {
+  it("keeps the open conversation, tells the others, and opens it again", async () => {
+    const drawer = new Drawer();
+    const { shelf, words } = tab(drawer);
+    const { id } = shelf;
+    await shelf.save([turn("Hi"), turn("He", { role: "assistant", state: "running" })]);
+    await shelf.save([turn("Hi"), turn("Hello", { role: "assistant" })]);
+    expect(words).toEqual([
+      { id, settled: false },
+      { id, settled: true },
+    ]);
+    shelf.fresh();
+    expect(shelf.id).not.toBe(id);
+    expect((await shelf.open(id))?.turns.map(({ text }) => text)).toEqual(["Hi", "Hello"]);
+    expect(shelf.id).toBe(id);
+    expect(await shelf.open("none")).toBeNull();
+    expect(shelf.id).toBe(id);
+  });
+
+  it("does not keep an empty one, and forgets one that became empty", async () => {
+    const drawer = new Drawer();
+    const { shelf } = tab(drawer);
+    await shelf.save([]);
+    expect(drawer.kept.size).toBe(0);
+    await shelf.save([turn("Hi")]);
+    await shelf.save([]);
+    expect([drawer.kept.size, titles(shelf)]).toEqual([0, []]);
+  });
+
+  it("renames, the open one too, and goes on keeping it", async () => {
+    const { shelf } = tab(new Drawer());
+    await shelf.save([turn("Hi")]);
+    await shelf.rename(shelf.id, " Mine ");
+    expect([titles(shelf), shelf.title]).toEqual([["Mine"], "Mine"]);
+    await shelf.save([turn("Hi"), turn("More")]);
+    expect([titles(shelf), shelf.notice.value]).toEqual([["Mine"], ""]);
+    await shelf.rename(shelf.id, "");
+    expect(titles(shelf)).toEqual(["Hi"]);
+    await shelf.rename("none", "x");
+    expect(titles(shelf)).toEqual(["Hi"]);
+  });
+
+  it("removes, and brings back", async () => {
+    const { shelf } = tab(new Drawer());
+    await shelf.save([turn("Hi")]);
+    const { id } = shelf;
+    await shelf.remove(id);
+    expect(titles(shelf)).toEqual([]);
+    await shelf.restore();
+    expect([titles(shelf), shelf.removed.value]).toEqual([["Hi"], null]);
+    expect((await shelf.open(id))?.turns).toEqual([turn("Hi")]);
+  });
+
+  it("writes over nothing that another tab wrote", async () => {
+    const drawer = new Drawer();
+    const one = tab(drawer).shelf;
+    await one.save([turn("Hi")]);
+    const two = tab(drawer).shelf;
+    await two.open(one.id);
+    await one.save([turn("Hi"), turn("One")]);
+    await two.save([turn("Hi"), turn("Two")]);
+    expect(two.notice.value).toBe(COPIED);
+    expect(two.id).not.toBe(one.id);
+    expect([...drawer.kept.values()].map(({ turns }) => turns.at(-1)?.text)).toEqual(["One", "Two"]);
+    expect(titles(two)).toEqual(["Hi", "Hi (copy)"]);
+  });
+
+  it("hears of another tab's turns once they are whole", async () => {
+    const drawer = new Drawer();
+    const one = tab(drawer).shelf;
+    await one.save([turn("Hi")]);
+    const two = tab(drawer).shelf;
+    await two.open(one.id);
+    await one.save([turn("Hi"), turn("One")]);
+    expect(await two.heard({ id: one.id, settled: false })).toBeNull();
+    const kept = await two.heard({ id: one.id, settled: true });
+    expect(kept?.turns.length).toBe(2);
+    if (kept) two.adopt(kept);
+    expect(await two.heard({ id: one.id, settled: true })).toBeNull();
+    await two.save([turn("Hi"), turn("One"), turn("Two")]);
+    expect([two.id, two.notice.value]).toEqual([one.id, ""]);
+    expect(await two.heard({ id: "other", settled: true })).toBeNull();
+  });
+
+  it("says once that nothing is kept, and goes on", async () => {
+    const drawer = new Drawer();
+    drawer.full = true;
+    const { shelf } = tab(drawer);
+    await shelf.save([turn("Hi")]);
+    expect(shelf.notice.value).toBe(NOT_KEPT);
+    shelf.notice.value = "";
+    await shelf.save([turn("Hi")]);
+    expect(shelf.notice.value).toBe("");
+    drawer.full = false;
+    await shelf.save([turn("Hi")]);
+    expect(titles(shelf)).toEqual(["Hi"]);
+  });
+});

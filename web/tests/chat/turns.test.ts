@@ -1,0 +1,38 @@
+import { expect, it } from "vitest";
+import { keep, newReply, newTurn, summary, unkeep } from "../../src/chat/turns";
+import { SETTINGS } from "./talk";
+
+it("keeps what a turn is, and where it can be taken up", () => {
+  const running = { ...newReply(SETTINGS, 0), text: "He", place: { id: "r", seq: 3 } };
+  const kept = [newTurn("user", "Hi"), running].map(keep);
+  expect(JSON.parse(JSON.stringify(kept))).toEqual([
+    { role: "user", text: "Hi", state: "done", note: "" },
+    { role: "assistant", text: "He", state: "running", note: "", place: { id: "r", seq: 3 } },
+  ]);
+  const [user, reply] = unkeep(kept);
+  expect(user).toMatchObject({ text: "Hi", trace: null, settings: null, place: null });
+  expect(reply).toMatchObject({ text: "He", place: { id: "r", seq: 3 } });
+  expect(user?.key).not.toBe(reply?.key);
+});
+
+it("takes nothing that is not a turn", () => {
+  const good = { role: "user", text: "Hi", state: "done", note: "" };
+  const odd = [
+    null,
+    3,
+    {},
+    { ...good, role: "system" },
+    { ...good, text: 1 },
+    { ...good, state: "new" },
+    { ...good, note: null },
+  ];
+  expect(unkeep([...odd, good]).map(({ text }) => text)).toEqual(["Hi"]);
+  expect(unkeep("turns")).toEqual([]);
+});
+
+it("sums a reply up", () => {
+  const reply = newReply({ ...SETTINGS, speculation: false, temperature: 0 }, 0);
+  reply.trace?.push("a", { drafted: 0, accepted: 0, emitted: 1 }, 50);
+  expect(summary(reply)).toBe("speculation off · TTFT 50.0 ms · 1.00 tokens per step · 1 token");
+  expect(summary(newTurn("user", "Hi"))).toBe("");
+});

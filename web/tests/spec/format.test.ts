@@ -1,0 +1,22 @@
+import { expect, test } from "vitest";
+import { decimal, milliseconds, percent } from "../../src/spec/format";
+
+test.each([
+  [null, "–"],
+  [8.26, "8.3 ms"],
+  [99.94, "99.9 ms"],
+  [99.96, "100 ms"],
+  [999.4, "999 ms"],
+  [999.6, "1.00 s"],
+  [12345, "12.3 s"],
+])("%s milliseconds read %s", (value, text) => {
+  expect(milliseconds(value)).toBe(text);
+});
+
+test("decimals keep three digits or so", () => {
+  expect([null, 1, 2.555, 12.34, 123.4].map(decimal)).toEqual(["–", "1.00", "2.56", "12.3", "123"]);
+});
+
+test("shares are whole percents", () => {
+  expect([null, 0, 0.625, 1].map(percent)).toEqual(["–", "0 %", "63 %", "100 %"]);
+});

@@ -1,0 +1,93 @@
+import { describe, expect, it } from "vitest";
+import { guessesFor, isSound, nodeOf, ownToken, soundStep, tokensOf } from "../../src/spec/tree";
+import type { Step, StepTree } from "../../src/wire/events";
+import { type DemoDelta, demoDeltas } from "./demo";
+
+const TREE: StepTree = {
+  texts: ["The", " cat", " dog", " sat", " ran"],
+  parents: [-1, 0, 0, 1, 1],
+  sources: ["", "suffix", "medusa", "suffix", "draft"],
+  estimates: [1, 0.9, 0.1, 0.8, 0.2],
+  chances: [1, 0.7, 0.2, 0.6, 0.1],
+  path: [0, 1, 3],
+};
+
+describe("tokensOf", () => {
+  it("computes from a tree and its path what the step says it brought", () => {
+    for (const nodes of [1, 2, 16, 64]) {
+      for (const { spec } of demoDeltas(30, { nodes })) {
+        const [step] = spec.steps;
+        expect(tokensOf(step.tree, ownToken(step))).toEqual(step.tokens);
+        expect(step.tokens).toHaveLength(step.emitted);
+      }
+    }
+  });
+
+  it("has no token of the model's own where the reply was cut before it", () => {
+    const cut = { accepted: 2, tokens: [{ text: " cat" }, { text: " sat" }] } as Step;
+    expect(ownToken(cut)).toBeNull();
+    expect(tokensOf(TREE, null)).toEqual([
+      { text: " cat", source: "suffix" },
+      { text: " sat", source: "suffix" },
+    ]);
+  });
+});
+
+describe("guessesFor", () => {
+  const texts = (node: number | null) => guessesFor(TREE, node).map(({ text, accepted }) => [text, accepted]);
+
+  it("lists what was guessed for a token's place, right and wrong", () => {
+    expect(texts(1)).toEqual([
+      [" cat", true],
+      [" dog", false],
+    ]);
+    expect(guessesFor(TREE, 3)[1]).toEqual({
+      node: 4,
+      text: " ran",
+      source: "draft",
+      estimate: 0.2,
+      chance: 0.1,
+      accepted: false,
+    });
+  });
+
+  it("lists what was guessed, wrongly, where the model's own token came", () => {
+    expect(texts(null)).toEqual([]);
+    expect(guessesFor({ ...TREE, path: [0, 1] }, null).map(({ text }) => text)).toEqual([" sat", " ran"]);
+  });
+});
+
+describe("isSound", () => {
+  it("takes every tree of the demo", () => {
+    for (const { spec } of demoDeltas(50)) expect(isSound(spec.steps[0].tree)).toBe(true);
+  });
+
+  it.each<[string, Partial<StepTree>]>([
+    ["no node", { texts: [], parents: [], sources: [], estimates: [], chances: [], path: [] }],
+    ["a parent behind its child", { parents: [-1, 2, 0, 1, 1] }],
+    ["a node that is its own parent", { parents: [-1, 0, 2, 1, 1] }],
+    ["two roots", { parents: [-1, -1, 0, 1, 1] }],
+    ["lists of different lengths", { chances: [1] }],
+    ["a path that jumps", { path: [0, 3] }],
+    ["a path without the root", { path: [1, 3] }],
+    ["no path", { path: [] }],
+    ["texts that are none", { texts: ["The", 1, 2, 3, 4] as unknown as string[] }],
+    ["a missing list", { sources: undefined as unknown as string[] }],
+  ])("refuses %s", (_, change) => {
+    const step = { tree: { ...TREE, ...change } } as Step;
+    expect(soundStep(step).tree).toBeNull();
+    expect(soundStep({ tree: TREE } as Step).tree).toBe(TREE);
+  });
+
+  it("refuses more nodes than a page should lay out", () => {
+    const [{ spec }] = demoDeltas(1, { nodes: 300 }) as [DemoDelta];
+    expect(spec.steps[0].tree.texts).toHaveLength(300);
+    expect(isSound(spec.steps[0].tree)).toBe(false);
+  });
+});
+
+it("nodeOf names the node of a step's token, and none for the model's own", () => {
+  const step = { tree: TREE } as Step;
+  expect([0, 1, 2].map((place) => nodeOf(step, place))).toEqual([1, 3, null]);
+  expect(nodeOf({ tree: null } as Step, 0)).toBeNull();
+});

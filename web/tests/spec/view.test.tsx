@@ -1,0 +1,170 @@
+// @vitest-environment jsdom
+import { signal } from "@preact/signals";
+import { render } from "preact";
+import { act } from "preact/test-utils";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { Trace } from "../../src/spec/trace";
+import { tokensOf } from "../../src/spec/tree";
+import { SpeculationView } from "../../src/spec/view";
+import type { Step } from "../../src/wire/events";
+import { demo } from "./demo";
+
+const PLAIN: Step = {
+  ...{ ms: 5, nodes: 1, drafted: 0, accepted: 0, emitted: 1, reason: "off" },
+  tokens: [{ text: "Hi", source: "" }],
+  tree: { texts: ["?"], parents: [-1], sources: [""], estimates: [1], chances: [1], path: [0] },
+};
+
+let root: HTMLElement;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  root = document.body.appendChild(document.createElement("div"));
+});
+
+afterEach(() => {
+  act(() => render(null, root));
+  root.remove();
+  vi.useRealTimers();
+});
+
+function shown(steps: number, trace = new Trace(0)) {
+  const reply = demo({ nodes: 8 });
+  const tick = signal(0);
+  const more = (count: number) =>
+    act(() => {
+      for (let step = 0; step < count; step += 1) {
+        const { text, spec } = reply.next().value;
+        trace.push(text, spec, step);
+      }
+      tick.value += 1;
+    });
+  act(() => render(<SpeculationView trace={trace} tick={tick} />, root));
+  if (steps > 0) {
+    more(steps);
+    act(() => void vi.advanceTimersByTime(500));
+  }
+  return { trace, tick, more };
+}
+
+const one = (selector: string) => root.querySelector(selector) as HTMLElement;
+const press = (element: Element, key: string) =>
+  act(() => {
+    element.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+  });
+const drawnStep = () => Number(one(".spec-tree").dataset.step);
+
+describe("SpeculationView", () => {
+  it("says what will be seen while there is no reply, and while it has not begun", () => {
+    act(() => render(<SpeculationView trace={null} tick={signal(0)} />, root));
+    expect(one(".spec-empty").textContent).toContain("Ask something");
+    shown(0);
+    expect(one(".spec-empty").textContent).toContain("has not begun");
+  });
+
+  it("says that speculation is off, and that a server tells no steps", () => {
+    const off = new Trace(0);
+    off.push("Hi", { drafted: 0, accepted: 0, emitted: 1, steps: [PLAIN], spans: [[2, ""]] }, 5);
+    shown(0, off);
+    expect(one(".spec-empty").textContent).toContain("Speculation is off");
+    const silent = new Trace(0);
+    silent.push("Hi", { drafted: 0, accepted: 0, emitted: 1 }, 5);
+    shown(0, silent);
+    expect(one(".spec-empty").textContent).toContain("tells no steps");
+    expect(one(".spec-tokens .spec-unknown").textContent).toBe("Hi");
+  });
+
+  it("draws the newest step's tree, node for node, live", () => {
+    const { trace, more } = shown(3);
+    for (let turn = 0; turn < 5; turn += 1) {
+      more(1);
+      const step = trace.steps.at(-1) as Step;
+      const tree = step.tree as NonNullable<Step["tree"]>;
+      expect(drawnStep()).toBe(trace.steps.length - 1);
+      const nodes = [...root.querySelectorAll<SVGGElement>("[data-node]")].filter(
+        ({ dataset }) => dataset.node !== "own",
+      );
+      expect(nodes.map(({ dataset }) => dataset.source)).toEqual(tree.sources);
+      const accepted = nodes
+        .filter(({ dataset }) => dataset.accepted === "true")
+        .map(({ dataset }) => Number(dataset.node));
+      expect(accepted.sort((a, b) => a - b)).toEqual([...tree.path].sort((a, b) => a - b));
+      expect(tokensOf({ ...tree, path: accepted }, step.tokens.at(-1) ?? null)).toEqual(step.tokens);
+      expect(one('[data-node="own"] .spec-word').textContent?.length).toBeGreaterThan(0);
+    }
+  });
+
+  it("holds a step by button and goes on following by button", () => {
+    const { more } = shown(10);
+    act(() => one(".spec-hold").click());
+    more(5);
+    expect(drawnStep()).toBe(9);
+    expect(one(".spec-hold").textContent).toBe("Follow");
+    act(() => one('[aria-label="Step before"]').click());
+    expect(drawnStep()).toBe(8);
+    act(() => one(".spec-hold").click());
+    expect(drawnStep()).toBe(14);
+  });
+
+  it("goes from step to step by keys, on the strip and on the tree, and tells the strip's value", () => {
+    const { trace } = shown(10);
+    const strip = one("[role=slider]");
+    expect(strip.getAttribute("aria-valuetext")).toBe("The newest step is followed");
+    press(strip, "ArrowLeft");
+    expect(strip.getAttribute("aria-valuenow")).toBe("9");
+    expect(strip.getAttribute("aria-valuetext")).toContain(`Step 9: `);
+    press(one(".spec-box"), "ArrowLeft");
+    expect(drawnStep()).toBe(7);
+    expect(one(".spec-readout").textContent).toContain(`${trace.step(7)?.emitted} token`);
+    press(strip, "End");
+    expect(drawnStep()).toBe(9);
+  });
+
+  it("shows whose guesses stood at a focused token, and its tree on Enter", () => {
+    const { trace } = shown(10);
+    const index = trace.tokens.findIndex(({ node }) => node !== null);
+    const { step, node } = trace.tokens[index] as { step: number; node: number };
+    const token = root.querySelectorAll<HTMLElement>(".spec-tokens .spec-token")[index] as HTMLElement;
+    act(() => token.focus());
+    const card = one("[role=tooltip]");
+    expect(token.getAttribute("aria-describedby")).toBe(card.id);
+    const parent = trace.step(step)?.tree?.parents[node];
+    const siblings = trace.step(step)?.tree?.parents.filter((other) => other === parent) ?? [];
+    expect(card.querySelectorAll("li")).toHaveLength(siblings.length);
+    expect(card.querySelectorAll("li.spec-right")).toHaveLength(1);
+    press(token, "Enter");
+    expect(drawnStep()).toBe(step);
+    press(token, "Escape");
+    expect(one("[role=tooltip]")).toBeNull();
+  });
+
+  it("has the tree as a table", () => {
+    const { trace } = shown(10);
+    const details = one(".spec-part > details") as HTMLDetailsElement;
+    act(() => {
+      details.open = true;
+      details.dispatchEvent(new Event("toggle"));
+    });
+    const rows = [...details.querySelectorAll("tbody tr")].map((row) => row.lastElementChild?.textContent);
+    const { nodes, accepted } = trace.steps.at(-1) as Step;
+    expect(rows).toHaveLength(nodes);
+    expect(rows.filter((verdict) => verdict === "accepted")).toHaveLength(accepted);
+    expect(rows[0]).toBe("pending token");
+  });
+
+  it("says where a step came without its tree", () => {
+    const trace = new Trace(0);
+    const step = { ...PLAIN, reason: "best", tree: null };
+    trace.push("Hi", { drafted: 0, accepted: 0, emitted: 1, steps: [step], spans: [[2, ""]] }, 5);
+    shown(0, trace);
+    expect(one(".spec-missing").textContent).toContain("1 node, 0 accepted: Hi (the model itself).");
+    expect(root.querySelector(".spec-tree")).toBeNull();
+  });
+
+  it("counts by drafter and by depth", () => {
+    const { trace } = shown(40);
+    const [drafters, depths] = [...root.querySelectorAll("table")].map((table) => table.querySelectorAll("tbody tr"));
+    expect(drafters).toHaveLength(trace.tally.drafters.size);
+    expect(depths).toHaveLength(trace.tally.depths.length);
+  });
+});

@@ -1,0 +1,70 @@
+import { describe, expect, it } from "vitest";
+import { drafters, originOf, shortSource } from "../../src/spec/origins";
+import { reasonOf } from "../../src/spec/reasons";
+import {
+  clipped,
+  plural,
+  probability,
+  reasonSentence,
+  stepSentence,
+  treeSentence,
+  visible,
+} from "../../src/spec/words";
+import type { Step } from "../../src/wire/events";
+
+const STEP: Step = {
+  ms: 12.34,
+  nodes: 9,
+  drafted: 8,
+  accepted: 1,
+  emitted: 2,
+  reason: "budget",
+  tokens: [
+    { text: " the", source: "suffix+recurrent" },
+    { text: "\n", source: "" },
+  ],
+  tree: null,
+};
+
+describe("words", () => {
+  it("tells a step, its reason and its tree", () => {
+    expect(stepSentence(STEP, 1213)).toBe("Step 1,214: 1 of 8 guesses right, 2 tokens in 12.3 ms.");
+    expect(stepSentence({ ...STEP, drafted: 0, emitted: 1 }, 0)).toBe(
+      "Step 1: no guess was checked, 1 token in 12.3 ms.",
+    );
+    expect(reasonSentence(STEP)).toBe("Reason: budget; no more guesses are allowed by the request or the server.");
+    expect(reasonSentence({ ...STEP, reason: null })).toContain("the server does not say");
+    expect(treeSentence(STEP)).toBe("9 nodes, 1 accepted: ␣the (suffix and recurrent), then ⏎ (the model itself).");
+  });
+
+  it("makes blanks visible and takes shapeless and order-changing characters out", () => {
+    expect(visible(" a\n\tb\u202ec\u0007")).toBe("␣a⏎⇥b·c·");
+    expect(visible("👩‍🚀")).toBe("👩‍🚀");
+    expect(clipped("0123456789ab")).toBe("0123456789ab");
+    expect(clipped("0123456789abc")).toBe("0123456789a…");
+    expect([...clipped("😀".repeat(20))]).toHaveLength(12);
+  });
+
+  it("writes probabilities short and counts with the right word", () => {
+    expect([0, 0.005, 0.824, 0.994, 0.996, 1].map(probability)).toEqual([".00", ".01", ".82", ".99", "1.0", "1.0"]);
+    expect([plural(1, "guess", "guesses"), plural(2000, "token")]).toEqual(["1 guess", "2,000 tokens"]);
+  });
+});
+
+describe("originOf", () => {
+  it("knows the model, the unknown, drafters with a colour and any others", () => {
+    expect(originOf("")).toEqual({ key: "model", joint: false, label: "the model itself" });
+    expect(originOf(null).key).toBe("unknown");
+    expect(originOf("suffix+recurrent")).toEqual({ key: "suffix", joint: true, label: "suffix and recurrent" });
+    expect(originOf("eagle").key).toBe("other");
+    expect(originOf("constructor").key).toBe("other");
+    expect(drafters("a+b")).toEqual(["a", "b"]);
+    expect([shortSource("recurrent"), shortSource("suffix+recurrent")]).toEqual(["recurrent", "suf+rec"]);
+  });
+});
+
+it("every reason of the planner has a letter and a sentence of its own", () => {
+  const names = ["best", "budget", "not worth it", "no guesses", "no room", "off", "prefill", "something new"];
+  expect(new Set(names.map((name) => reasonOf(name).letter)).size).toBe(names.length);
+  expect(new Set(names.map((name) => reasonOf(name).sentence)).size).toBe(names.length);
+});

@@ -1,0 +1,49 @@
+// @vitest-environment jsdom
+import { signal } from "@preact/signals";
+import { describe, expect, it } from "vitest";
+import type { FormValues } from "../../src/settings/parse";
+import { Server } from "../../src/shell/server";
+import { change, optionsStore } from "../../src/voice/options";
+import { asking, Room } from "../../src/voice/room";
+
+const VALUES: FormValues = {
+  instructions: "Be a pirate.",
+  temperature: "0.2",
+  seed: "7",
+  maxTokens: "40",
+  topP: "",
+  topK: "",
+  minP: "",
+  repetitionPenalty: "",
+  speculation: false,
+};
+
+describe("asking", () => {
+  it("takes the page's settings, and says that the reply is spoken", () => {
+    expect(asking(VALUES)).toEqual({
+      instructions: expect.stringMatching(/spoken aloud[\s\S]*\nBe a pirate\.$/),
+      body: { temperature: 0.2, seed: 7, max_output_tokens: 40, speculation: { mode: "none" } },
+    });
+  });
+
+  it("names a setting that is wrong", () => {
+    expect(asking({ ...VALUES, temperature: "hot" })).toMatch(/temperature must be a number/);
+  });
+});
+
+describe("options", () => {
+  it("are remembered, and stay within bounds", () => {
+    const options = optionsStore("en-US");
+    change(options, { pace: 9_000, rate: Number.NaN, language: "de-DE" });
+    expect(options.value).toMatchObject({ pace: 600, rate: 1, language: "de-DE" });
+    expect(optionsStore("en-US").value).toEqual(options.value);
+  });
+});
+
+describe("Room", () => {
+  it("does without ears and a voice where the browser has none", () => {
+    const room = new Room(new Server("http://localhost/"), signal(VALUES), window);
+    expect([room.microphone, room.synthesis]).toEqual([null, null]);
+    expect(room.loop.state).toBe("idle");
+  });
+});

@@ -1,0 +1,161 @@
+import { expect, test } from "vitest";
+import { backoff, subprotocols } from "../../src/wire/link";
+import { settled, World } from "./world";
+
+test("waits double up to a cap and spread by a half", () => {
+  expect([0, 1, 2, 3].map((attempt) => backoff(attempt, () => 0))).toEqual([500, 1000, 2000, 4000]);
+  expect(backoff(50, () => 0)).toBe(15_000);
+  expect(backoff(0, () => 1)).toBe(250);
+});
+
+test("a key rides in the subprotocols and nowhere else", () => {
+  expect(subprotocols("")).toEqual([]);
+  const world = new World("k-1");
+  world.link.renew();
+  expect(world.socket.protocols).toEqual(["realtime", "openai-insecure-api-key.k-1"]);
+  expect(world.socket.url).not.toContain("k-1");
+});
+
+test("events go out and come in as JSON; an unreadable message becomes an error with a sentence", () => {
+  const world = new World();
+  world.link.renew();
+  world.socket.open();
+  world.link.send({ type: "x" });
+  expect(world.socket.sent).toEqual(['{"type":"x"}']);
+  world.socket.say('{"type":"session.created"}');
+  for (const data of ["{", "null", "[]", '{"type":3}']) world.socket.say(data);
+  const events = world.heard.filter((heard) => heard !== "down");
+  expect(events.map(({ type }) => type)).toEqual(["session.created", "error", "error", "error", "error"]);
+  expect(events[1]?.error?.message).toMatch(/cannot read/);
+});
+
+test("nothing is sent into a socket that is not open", () => {
+  const world = new World();
+  world.link.send({ type: "x" });
+  world.link.renew();
+  world.link.send({ type: "x" });
+  expect(world.socket.sent).toEqual([]);
+});
+
+test("a dropped socket is opened again, later and later, and a healthy one starts the waits over", () => {
+  const world = new World();
+  world.link.renew();
+  const waits: number[] = [];
+  for (let round = 0; round < 3; round += 1) {
+    world.socket.open();
+    world.socket.drop(1012);
+    expect(world.state).toBe("waiting");
+    expect(world.sentence).toMatch(/^The server is restarting; trying again /);
+    waits.push(world.fire());
+  }
+  world.socket.open();
+  world.time += 10_000;
+  world.socket.drop(1006);
+  expect(world.sentence).toMatch(/^The connection was lost; /);
+  waits.push(world.fire());
+  expect(waits).toEqual([500, 1000, 2000, 500]);
+  expect(world.heard).toEqual(Array(4).fill("down"));
+});
+
+test.each([
+  ["", 401, "locked", /asks for an API key/],
+  ["k", 401, "locked", /refused this API key/],
+  ["", 403, "waiting", /refused the connection; trying again/],
+  ["", 503, "waiting", /not ready; trying again/],
+  ["", 429, "waiting", /too many connections; trying again/],
+  ["", 200, "waiting", /refused the connection; trying again/],
+  ["", 0, "waiting", /cannot be reached; trying again/],
+] as const)("with key %j a socket denied with status %i is explained", async (key, status, state, words) => {
+  const world = new World(key);
+  world.status = status;
+  world.link.renew();
+  world.socket.drop(1006);
+  await settled();
+  expect(world.state).toBe(state);
+  expect(world.sentence).toMatch(words);
+  expect(world.asked).toEqual({ url: "http://host/v1/models", headers: key ? { authorization: "Bearer k" } : {} });
+  expect(world.timers.size).toBe(state === "waiting" ? 1 : 0); // a locked door is not rattled
+});
+
+test("a refusal that explains itself is quoted", async () => {
+  const world = new World();
+  world.status = 403;
+  world.body = { error: { message: "The host 'x' is not served here; allow it." } };
+  world.link.renew();
+  world.socket.drop(1006);
+  await settled();
+  expect(world.sentence).toMatch(/^The host 'x' is not served here; allow it; trying again /);
+});
+
+test("a new key opens a new socket at once, and an answer about the old one is not heard", async () => {
+  const world = new World();
+  world.status = 401;
+  world.link.renew();
+  world.socket.drop(1006);
+  world.link.key = "k";
+  await settled();
+  expect(world.sockets.length).toBe(2);
+  expect(world.state).toBe("connecting");
+});
+
+test("a key that no browser can send is named, without a try", () => {
+  const world = new World("a key");
+  world.link.renew();
+  expect(world.sockets).toEqual([]);
+  expect(world.state).toBe("locked");
+  expect(world.sentence).toMatch(/character/);
+});
+
+test("renew leaves the old socket and hears nothing more of it", () => {
+  const world = new World();
+  world.link.renew();
+  const old = world.socket;
+  old.open();
+  world.link.renew();
+  expect(old.closedWith).toBe(1000);
+  old.say('{"type":"error"}');
+  old.drop(1000);
+  expect(world.heard).toEqual([]);
+  expect(world.timers.size).toBe(0);
+});
+
+test("hurry ends a wait and only a wait", () => {
+  const world = new World();
+  world.link.renew();
+  world.link.hurry();
+  expect(world.sockets.length).toBe(1);
+  world.socket.open();
+  world.socket.drop(1013);
+  world.link.hurry();
+  expect(world.sockets.length).toBe(2);
+  expect(world.timers.size).toBe(0);
+});
+
+test("close is for good", () => {
+  const world = new World();
+  world.link.renew();
+  world.socket.open();
+  world.socket.drop(1012);
+  world.link.close();
+  expect(world.timers.size).toBe(0);
+});
+
+test.each(["down", "waiting"] as const)("a listener that hears %s may close it for good", (heard) => {
+  const world = new World();
+  world.react = (told) => told === heard && world.link.close();
+  world.link.renew();
+  world.socket.open();
+  world.socket.drop(1006);
+  expect(world.timers.size).toBe(0);
+});
+
+test("what is closed while it asks why it was refused stays closed", async () => {
+  const world = new World();
+  world.status = 503;
+  world.link.renew();
+  world.socket.drop(1006);
+  world.link.close();
+  await settled();
+  expect(world.timers.size).toBe(0);
+  expect(world.states.map(([state]) => state)).toEqual(["connecting"]);
+});
