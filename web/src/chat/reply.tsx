@@ -21,5 +21,5 @@ export function ReplyText({ turn, tick }: { turn: Turn; tick: Signal<number> }) 
       now.stream.finish();
     }
   });
-  return <div class="text" dir="auto" ref={root} />;
+  return <div class="text" ref={root} />;
 }

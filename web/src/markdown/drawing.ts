@@ -17,7 +17,7 @@ const LONGEST_COLOURED = 20_000;
 const HEADING_SHIFT = 2;
 
 /** A paragraph that will turn out to define a link is not shown first. */
-const DEFINING = /^\[(?:[^[\]\\]|\\.)+\]:/;
+const DEFINING = /^\[(?:[^[\]\\]|\\.)*(?:$|\]$|\]:)/;
 
 /** The line that may become a table's header. */
 const HEADER = /(?:^|\n)[ \t]*\|[^\n]*\n?$/;

@@ -30,7 +30,7 @@ describe("Lines", () => {
   });
 
   it("takes line breaks of every kind, also in halves", () => {
-    expect(told(["a\r", "\nb\rc", "\n"])).toEqual(["line a", "end", "line b", "end", "part c", "end"]);
+    expect(told(["a\r", "\nb\rc", "\n"])).toEqual(["part a", "end", "line b", "end", "part c", "end"]);
   });
 
   it("puts characters that came in halves together, and marks halves that stay alone", () => {
