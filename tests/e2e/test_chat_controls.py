@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import pytest
 from browser import Tab
 from playwright.sync_api import Browser, expect
@@ -27,8 +25,34 @@ def test_a_reply_that_was_cut_goes_on(tab: Tab, scripted: Scripted) -> None:
     scripted.reply = lambda connection, event: complete(connection, "a time.")
     page.click("[data-action=go-on]")
     expect(page.locator(".turn.assistant .text").last).to_have_text("a time.")
-    assert scripted.said()[-2:] == [("assistant", "Once upon"), ("user", "Please go on.")]
+    assert scripted.said() == [("user", "Tell a story"), ("user", "Please go on.")]
     assert page.locator("[data-action=go-on]").count() == 0
+
+
+def test_an_edit_and_a_reply_do_not_cross(tab: Tab, scripted: Scripted) -> None:
+    scripted.reply = lambda connection, event: complete(connection, "One")
+    page = tab.open(scripted.url)
+    tab.ask("First")
+    tab.finish()
+    page.click(".turn.user [data-action=edit]")
+    page.keyboard.type(", edited")
+    scripted.reply = lambda connection, event: stream(connection, "On and on")
+    tab.ask("Second")
+    page.focus(".chat-edit textarea")
+    page.keyboard.press("Enter")
+    expect(page.locator("#notice .sentence")).to_contain_text("stop it, then send")
+    assert page.input_value(".chat-edit textarea") == "First, edited"
+
+    page.click("#help-open")
+    page.keyboard.press("Escape")  # closes the help and not the reply
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    expect(page.locator("#stop")).to_be_enabled()
+    page.focus("#message")
+    page.keyboard.press("Escape")
+    tab.finish()
+    page.focus(".chat-edit textarea")
+    page.keyboard.press("Enter")
+    expect(page.locator(".turn.user .text")).to_have_text("First, edited")
 
 
 def test_copying_says_whether_it_worked(tab: Tab, scripted: Scripted) -> None:
@@ -37,12 +61,13 @@ def test_copying_says_whether_it_worked(tab: Tab, scripted: Scripted) -> None:
     tab.ask("Hi")
     tab.finish()
     button = page.locator(".turn.assistant [data-action=copy]")
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     button.click()
     expect(button).to_have_text("Copied")
     expect(page.locator("#spoken")).to_have_text("Copied.")
-    assert page.evaluate("async () => (await navigator.clipboard.read())[0].types") == ["text/plain"]
-    page.evaluate("navigator.clipboard.writeText = () => Promise.reject(new Error('no'))")
+    page.focus("#message")
+    page.keyboard.press("Control+V")
+    assert page.input_value("#message") == "**One**"
+    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error('no')); }")
     page.locator(".turn.user [data-action=copy]").click()
     expect(page.locator("#notice .sentence")).to_contain_text("copy it by hand")
 
@@ -78,8 +103,7 @@ def test_a_long_conversation_opens_at_its_end(tab: Tab, scripted: Scripted) -> N
 
 @pytest.mark.parametrize("width", [320, 1000, 1920])
 def test_panels_leave_a_way_back(chromium: Browser, scripted: Scripted, width: int) -> None:
-    scheme: Literal["dark"] = "dark"
-    context = chromium.new_context(viewport={"width": width, "height": 700}, color_scheme=scheme)
+    context = chromium.new_context(viewport={"width": width, "height": 700})
     page = Tab.of(context.new_page()).open(scripted.url)
     for button, panel in {"#list-toggle": "#conversations", "#settings-toggle": "#settings"}.items():
         page.click(button)

@@ -79,3 +79,18 @@ def test_the_switch_changes_the_speed_and_not_the_text(tab: Tab, server: str) ->
     assert page.text_content("#acceptance") == "–"
     assert plain == fast
     assert tab.complaints == []
+
+
+def test_a_reload_changes_nothing_of_a_real_reply(tab: Tab, server: str) -> None:
+    page = set_up(tab, server, tokens=160)
+    question = "Tell me about rivers, and then about roads."
+    tab.ask(question)
+    expect(page.locator(".turn.assistant .text")).not_to_be_empty(timeout=REPLY_MS)
+    page.reload()
+    over = page.locator(".turn.assistant:is([data-state=done], [data-state=cut])")
+    expect(over).to_have_count(1, timeout=REPLY_MS)
+    resumed = tab.finish()
+    page.click("#new")
+    tab.ask(question)
+    assert tab.finish() == resumed
+    assert tab.complaints == []

@@ -280,7 +280,8 @@ def test_a_turn_and_breaking_in_with_the_real_server(tab: Tab, server: str) -> N
     kept = page.locator(".voice-line.voice-assistant > span").text_content() or ""
     say_own(page, "Thank you. Say goodbye.")
     expect(page.locator(".voice-line")).to_have_count(4, timeout=REPLY_MS)
-    expect(page.locator("#voice-comparison")).to_contain_text(re.compile(r"Text came .* after your turn had ended; \d+ of \d+"))
+    comparison = re.compile(r"Text came .* after your turn had ended; \d+ of \d+")
+    expect(page.locator("#voice-comparison")).to_contain_text(comparison)
 
     (cut,) = [event for event in received if event["type"] == "conversation.item.truncated"]
     assert cut["x_text_end"] == len(kept)

@@ -186,6 +186,7 @@ export class Conversation {
 
   #begin(settings: Settings, now: number): Effect[] {
     this.notice = null;
+    this.prefilled = null;
     this.phase = "asking";
     this.#asks = 0;
     this.turns.push(newReply(settings, now));

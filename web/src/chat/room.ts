@@ -14,6 +14,7 @@ import type { Turn } from "./turns";
 
 const STOP_PATIENCE_MS = 5_000; // a stop takes one verify step; after this the session is left behind
 const TYPING_PAUSE_MS = 80;
+const LONGEST_SPOKEN = 4_000; // characters, some minutes of speech; whoever wants the rest reads it at their own pace
 const local = () => localStorage;
 
 export class Room {
@@ -105,7 +106,12 @@ export class Room {
     this.hurry();
   }
 
+  /** Sends an edited turn; until that could be done its words stay where they were edited. */
   edit(turn: Turn, text: string): void {
+    if (this.conversation.busy) {
+      this.tell("A reply is on its way; wait for its end or stop it, then send the turn again.");
+      return;
+    }
     const settings = this.#settings();
     if (settings) this.#act((now) => this.conversation.edit(turn.key, text, settings, now));
     if (this.conversation.busy) this.editing.value = null;
@@ -235,7 +241,9 @@ export class Room {
     const { busy, reply } = this.conversation;
     if (busy) this.#speaking = reply;
     else if (this.#speaking) {
-      this.spoken.value = `${this.#speaking.text}\n${this.#speaking.note}`;
+      const { text, note } = this.#speaking;
+      const long = text.length > LONGEST_SPOKEN;
+      this.spoken.value = `${long ? `${text.slice(0, LONGEST_SPOKEN)}… and more in the conversation` : text}\n${note}`;
       this.#speaking = null;
     }
   }

@@ -42,7 +42,6 @@ export function Chat({ server, settings }: ViewProps) {
   };
   const toggle = (name: Side) => {
     side.value = side.value === name ? null : name;
-    if (side.value === null) compose();
   };
   const editLast = () => {
     const last = room.conversation.turns.findLast(({ role }) => role === "user");
@@ -82,9 +81,12 @@ export function Chat({ server, settings }: ViewProps) {
     );
   };
 
+  const writing = side.value === null;
+  useEffect(() => {
+    if (writing) compose(); // once it can be seen, for a narrow screen hides it behind a panel
+  }, [writing]);
   useEffect(() => {
     void room.start();
-    compose();
     const deeds: Record<Action, () => void> = {
       new: fresh,
       list: () => toggle("list"),
@@ -95,9 +97,10 @@ export function Chat({ server, settings }: ViewProps) {
       },
     };
     const pressed = (event: KeyboardEvent) => {
+      if (help.value || message.current?.closest("[hidden]")) return; // the help or another view has the keys
       if (event.key === "Escape" && !event.isComposing && room.conversation.busy) room.stop();
       const action = shortcut(event);
-      if (!action || message.current?.closest("[hidden]")) return; // another view is shown
+      if (!action) return;
       event.preventDefault();
       deeds[action]();
     };

@@ -88,6 +88,9 @@ describe("a conversation that is typed ahead", () => {
     expect(conversation.prefilled).toEqual({ tokens: 318, ready: 312 });
     conversation.type("", "");
     expect(conversation.prefilled).toBeNull();
+    conversation.receive({ type: "x_input_text.prefilled", tokens: 320, stable_tokens: 320 }, 2);
+    conversation.say("Hello", SETTINGS, 3);
+    expect(conversation.prefilled).toBeNull();
   });
 
   it("withdraws a turn of which a part was refused, whenever that is told", () => {
