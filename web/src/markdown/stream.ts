@@ -1,6 +1,7 @@
 // A reply's Markdown on the page while it still grows, at the pace of the screen.
 
 import "./markdown.css";
+import { PACE_MS } from "../shell/frames";
 import { answerCopying } from "./code";
 import { Reply } from "./reply";
 
@@ -96,7 +97,7 @@ export class MarkdownStream {
     const end = performance.now();
     // With more to read, as long is spent on reading as on laying out; else drawing keeps to its share.
     if (this.#at < this.#text.length) this.#budget = Math.min(2 * BUDGET, Math.max(BUDGET / 2, end - read));
-    else this.#notBefore = end + (end - read) * SHARE;
+    else this.#notBefore = Math.max(read + PACE_MS, end + (end - read) * SHARE);
   }
 
   /** A little of what is to do; false when there is nothing. */

@@ -40,10 +40,8 @@ function shown(steps: number, trace = new Trace(0)) {
       tick.value += 1;
     });
   act(() => render(<SpeculationView trace={trace} tick={tick} />, root));
-  if (steps > 0) {
-    more(steps);
-    act(() => void vi.advanceTimersByTime(500));
-  }
+  if (steps > 0) more(steps);
+  for (let part = 0; part < 4; part += 1) act(() => void vi.advanceTimersByTime(200)); // they come one after the other
   return { trace, tick, more };
 }
 
