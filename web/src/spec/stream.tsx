@@ -1,14 +1,15 @@
 // The reply's text, token by token, in the colours of where each came from.
 
+import "./tokens.css";
 import { effect, type ReadonlySignal, type Signal, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { Card } from "./card";
 import type { Cursor } from "./cursor";
+import { plural } from "./format";
 import { TokenList } from "./list";
 import { useDrawing } from "./live";
 import { originOf } from "./origins";
 import type { Trace } from "./trace";
-import { plural } from "./words";
 
 const AT_END = 8; // CSS pixels from the end that still count as being there
 
