@@ -22,5 +22,5 @@ export function ReplyText({ turn, tick }: { turn: Turn; tick: Signal<number> }) 
     }
   });
   useLayoutEffect(() => () => drawn.current?.stream.end(), []);
-  return <div class="text" dir="auto" ref={root} />;
+  return <div class="text" ref={root} />;
 }

@@ -28,6 +28,7 @@ export class CodeView {
     button.type = "button";
     button.className = "md-copy";
     button.textContent = "Copy";
+    button.ariaLabel = "Copy code";
     const status = document.createElement("span");
     status.className = "md-copied";
     status.role = "status";

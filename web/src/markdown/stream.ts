@@ -4,7 +4,7 @@ import "./markdown.css";
 import { answerCopying } from "./code";
 import { Reply } from "./reply";
 
-/** Milliseconds of work in one frame. */
+/** Milliseconds of reading in one frame, to begin with. */
 const BUDGET = 8;
 
 /** Characters that are read before the clock is looked at. */
@@ -26,6 +26,8 @@ export class MarkdownStream {
   #phase: "open" | "ending" | "referring" | "done" = "open";
   #cancel: (() => void) | null = null;
   #notBefore = 0;
+  /** Milliseconds of reading in one frame. */
+  #budget = BUDGET;
 
   constructor(root: HTMLElement) {
     this.#root = root;
@@ -72,18 +74,21 @@ export class MarkdownStream {
   #run(): void {
     const start = performance.now();
     if (start >= this.#notBefore) {
-      while (this.#work() && performance.now() < start + BUDGET);
-      if (this.#at >= this.#text.length) this.#draw();
+      while (this.#work() && performance.now() < start + this.#budget);
+      this.#draw();
     }
     if (this.#at < this.#text.length || this.#phase === "ending" || this.#phase === "referring") this.#schedule();
   }
 
   /** Draws the open end; the longer that takes, the later it is done again. */
   #draw(): void {
-    const start = performance.now();
-    this.#reply.draw();
+    const read = performance.now();
+    if (this.#at >= this.#text.length) this.#reply.draw();
     void this.#root.offsetHeight; // what has to be laid out is part of the cost
-    this.#notBefore = performance.now() + (performance.now() - start) * SHARE;
+    const end = performance.now();
+    // With more to read, as long is spent on reading as on laying out; else drawing keeps to its share.
+    if (this.#at < this.#text.length) this.#budget = Math.min(2 * BUDGET, Math.max(BUDGET / 2, end - read));
+    else this.#notBefore = end + (end - read) * SHARE;
   }
 
   /** A little of what is to do; false when there is nothing. */
