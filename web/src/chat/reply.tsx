@@ -21,5 +21,6 @@ export function ReplyText({ turn, tick }: { turn: Turn; tick: Signal<number> }) 
       now.stream.finish();
     }
   });
+  useLayoutEffect(() => () => drawn.current?.stream.end(), []);
   return <div class="text" ref={root} />;
 }

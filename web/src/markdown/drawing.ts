@@ -42,7 +42,6 @@ export class Drawing implements BlockSink {
   #stale = false;
   /** Texts that links defined later may change. */
   #referring: Prose[] = [];
-  #colouring: Promise<void>[] = [];
 
   constructor(root: HTMLElement, inline: Inline) {
     this.#root = root;
@@ -106,14 +105,9 @@ export class Drawing implements BlockSink {
     return this.#referring.length > 0;
   }
 
-  /** Resolves when all code so far has its colours. */
-  async coloured(): Promise<void> {
-    await Promise.all(this.#colouring);
-  }
-
-  /** Lets go of everything. */
-  clear(): void {
-    this.#scrollers.clear();
+  /** Lets go of the elements. */
+  end(): void {
+    this.#scrollers.end();
   }
 
   /** What stands around a text runs as its first letter does: the side of bullets and of a quote's line. */
@@ -156,11 +150,10 @@ export class Drawing implements BlockSink {
 
   #colour(view: CodeView, { text, language }: Code): void {
     if (!language || text.length > LONGEST_COLOURED) return;
-    const coloured = import("./highlight").then(
+    void import("./highlight").then(
       ({ highlight }) => view.paint(highlight(text, language)),
       () => undefined, // the server may be away: the code stays as it is
     );
-    this.#colouring.push(coloured);
   }
 }
 

@@ -20,7 +20,7 @@ const PATIENCE = 250;
 /** Shows a growing text inside `root`, which is its own. */
 export class MarkdownStream {
   readonly #root: HTMLElement;
-  #reply: Reply;
+  readonly #reply: Reply;
   /** Text that is still to be read, from `#at` on. */
   #text = "";
   #at = 0;
@@ -29,7 +29,6 @@ export class MarkdownStream {
   #notBefore = 0;
   /** Milliseconds of reading in one frame. */
   #budget = BUDGET;
-  #told: (() => void)[] = [];
 
   constructor(root: HTMLElement) {
     this.#root = root;
@@ -45,24 +44,17 @@ export class MarkdownStream {
     this.#schedule();
   }
 
-  /** The text is complete. Resolves when all of it is on the page, code in its colours. */
-  finish(): Promise<void> {
+  /** The text is complete: what is not drawn yet is, with the next frames. */
+  finish(): void {
     if (this.#phase === "open") this.#phase = "ending";
-    const drawn = new Promise<void>((told) => this.#told.push(told));
     this.#schedule();
-    return drawn;
   }
 
-  /** Forgets the text; another may follow. */
-  reset(): void {
+  /** Nobody looks at it any more: no more is drawn, and its elements are let go of. */
+  end(): void {
     this.#cancel?.();
-    this.#reply.clear();
-    this.#root.replaceChildren();
-    this.#reply = new Reply(this.#root);
-    this.#text = "";
-    this.#at = 0;
-    this.#phase = "open";
-    this.#tell();
+    this.#phase = "done";
+    this.#reply.end();
   }
 
   #schedule(): void {
@@ -112,21 +104,7 @@ export class MarkdownStream {
       this.#phase = "referring";
       return true;
     }
-    if (this.#phase === "referring" && !this.#reply.refer()) {
-      this.#phase = "done";
-      void this.#reply.coloured().then(() => this.#tell());
-    }
+    if (this.#phase === "referring" && !this.#reply.refer()) this.#phase = "done";
     return this.#phase === "referring";
   }
-
-  #tell(): void {
-    for (const told of this.#told.splice(0)) told();
-  }
-}
-
-/** Shows a whole text inside `root`, in slices of a few milliseconds. Resolves when it is there. */
-export function renderMarkdown(root: HTMLElement, text: string): Promise<void> {
-  const stream = new MarkdownStream(root);
-  stream.push(text);
-  return stream.finish();
 }

@@ -5,11 +5,11 @@ import { effect, type ReadonlySignal, type Signal, useSignal } from "@preact/sig
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { Card } from "./card";
 import type { Cursor } from "./cursor";
+import { plural } from "./format";
 import { TokenList } from "./list";
 import { useDrawing } from "./live";
 import { originOf } from "./origins";
 import type { Trace } from "./trace";
-import { plural } from "./words";
 
 const AT_END = 8; // CSS pixels from the end that still count as being there
 

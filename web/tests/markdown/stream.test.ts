@@ -1,8 +1,8 @@
 // @vitest-environment jsdom
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Inline } from "../../src/markdown/inline";
 import { Reply } from "../../src/markdown/reply";
-import { MarkdownStream, renderMarkdown } from "../../src/markdown/stream";
+import { MarkdownStream } from "../../src/markdown/stream";
 import { shown } from "./html";
 
 afterEach(() => vi.restoreAllMocks());
@@ -11,36 +11,88 @@ afterEach(() => vi.restoreAllMocks());
 const tokens = (text: string): string[] => text.match(/[\s\S]{1,4}/g) ?? [];
 
 describe("MarkdownStream", () => {
-  it("shows in the end what the whole text shows at once", async () => {
-    const text = "# Title\n\n- a\n- **b**\n\n```py\nx = 1\n```\n\nSee [r].\n\n[r]: https://e.example\n";
-    const [streamed, whole] = [document.createElement("div"), document.createElement("div")];
-    const stream = new MarkdownStream(streamed);
-    for (const token of tokens(text)) stream.push(token);
-    await stream.finish();
-    await renderMarkdown(whole, text);
-    expect(streamed.innerHTML).toBe(whole.innerHTML);
-    expect(streamed.querySelector(".hljs-number")?.textContent).toBe("1");
-    expect(streamed.querySelector("a")?.href).toBe("https://e.example/");
+  beforeEach(() => {
+    vi.useFakeTimers({
+      toFake: ["setTimeout", "clearTimeout", "requestAnimationFrame", "cancelAnimationFrame", "performance"],
+    });
   });
+  afterEach(() => vi.useRealTimers());
 
-  it("can be used again", async () => {
+  const frames = () => vi.advanceTimersByTime(1000);
+
+  function streamed(...parts: string[]) {
     const root = document.createElement("div");
     const stream = new MarkdownStream(root);
-    stream.push("- old");
-    stream.reset();
-    stream.push("new");
-    await stream.finish();
-    expect(root.innerHTML).toBe('<p dir="auto">new</p>');
+    for (const part of parts) stream.push(part);
+    return { root, stream };
+  }
+
+  /** A block of code on the page, its button and what it says; writeText: the clipboard's. */
+  function code(text: string, writeText: () => Promise<void>) {
+    Object.defineProperty(navigator, "clipboard", { value: { writeText }, configurable: true });
+    const { root } = streamed(text);
+    frames();
+    const press = async () => {
+      root.querySelector("button")?.click();
+      await vi.advanceTimersByTimeAsync(0);
+    };
+    return { root, press, status: () => root.querySelector('[role="status"]')?.textContent };
+  }
+
+  it("draws what has come with the next frame", () => {
+    const { root } = streamed("Some **bold");
+    expect(root.textContent).toBe("");
+    frames();
+    expect(root.innerHTML).toContain("<strong>bold</strong>");
   });
 
-  it("copies code without its last line break, and says so", async () => {
-    const root = document.createElement("div");
-    await renderMarkdown(root, "```sh\nls <x>\n```");
+  it("shows in the end what the whole text shows at once", async () => {
+    const text = "# Title\n\n- a\n- **b**\n\n```py\nx = 1\n```\n\nSee [r].\n\n[r]: https://e.example\n";
+    const { root, stream } = streamed(...tokens(text));
+    const whole = streamed(text);
+    stream.finish();
+    whole.stream.finish();
+    frames();
+    expect(vi.getTimerCount()).toBe(0);
+    await vi.waitFor(() => expect(root.querySelector(".hljs-number")?.textContent).toBe("1"));
+    expect(root.innerHTML).toBe(whole.root.innerHTML);
+    expect(root.querySelector("a")?.href).toBe("https://e.example/");
+  });
+
+  it("draws no more and watches nothing once it has ended", () => {
+    const watch = vi.spyOn(ResizeObserver.prototype, "observe");
+    const forget = vi.spyOn(ResizeObserver.prototype, "disconnect");
+    const { root, stream } = streamed("```\nwide\n```\n");
+    frames();
+    expect(watch).toHaveBeenCalledOnce();
+    stream.push("late");
+    stream.end();
+    expect(vi.getTimerCount()).toBe(0);
+    expect(root.textContent).not.toContain("late");
+    expect(forget).toHaveBeenCalledOnce();
+  });
+
+  it("copies code without its last line break, and says so for a while after the last press", async () => {
     const writeText = vi.fn(async () => undefined);
-    Object.defineProperty(navigator, "clipboard", { value: { writeText }, configurable: true });
-    root.querySelector("button")?.click();
-    await vi.waitFor(() => expect(root.querySelector('[role="status"]')?.textContent).toBe("Copied"));
+    const { press, status } = code("```sh\nls <x>\n```\n", writeText);
+    await press();
     expect(writeText).toHaveBeenCalledWith("ls <x>");
+    expect(status()).toBe("Copied");
+    vi.advanceTimersByTime(3000);
+    await press();
+    vi.advanceTimersByTime(3000);
+    expect(status()).toBe("Copied");
+    vi.advanceTimersByTime(3000);
+    expect(status()).toBe("");
+  });
+
+  it("selects code where the browser lets no page copy", async () => {
+    const { root, press, status } = code("```\ncode\n```\n", () => Promise.reject(new Error("denied")));
+    document.body.append(root);
+    await press();
+    expect(status()).toBe("Selected: press Ctrl+C or ⌘C");
+    expect(getSelection()?.toString()).toContain("code");
+    root.remove();
   });
 });
 
