@@ -9,17 +9,11 @@ const MOST_NODES = 256; // the server verifies up to 64; more is not a tree that
 /** Whether parents come before children, all lists are as long, and the path leads from the root downwards. */
 export function isSound(tree: StepTree): boolean {
   const { texts, parents, sources, estimates, chances, path } = tree;
-  const size = texts?.length;
-  if (!(size >= 1 && size <= MOST_NODES)) return false;
-  if ([parents, sources, estimates, chances].some((list) => list?.length !== size)) return false;
+  const size = texts.length;
+  if (size < 1 || size > MOST_NODES) return false;
+  if ([parents, sources, estimates, chances].some(({ length }) => length !== size)) return false;
   if (parents.some((parent, node) => (node === 0 ? parent !== -1 : !(parent >= 0 && parent < node)))) return false;
-  if (!texts.every((text) => typeof text === "string") || !sources.every((source) => typeof source === "string")) {
-    return false;
-  }
-  return (
-    (path?.length ?? 0) > 0 &&
-    path.every((node, place) => (place === 0 ? node === 0 : parents[node] === path[place - 1]))
-  );
+  return path.length > 0 && path.every((node, place) => (place === 0 ? node === 0 : parents[node] === path[place - 1]));
 }
 
 /** The step with its tree left out where it is none. */

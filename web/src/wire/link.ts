@@ -3,6 +3,7 @@
 
 import { closeReason, NEEDS_KEY, ODD_KEY, refusalReason, tryingAgain, UNREADABLE, WRONG_KEY } from "./closing";
 import type { ClientEvent, ServerEvent } from "./events";
+import { readEvent } from "./reading";
 
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 15_000;
@@ -122,7 +123,7 @@ export class Link {
       this.#options.onState("open", "");
     };
     socket.onmessage = ({ data }) => {
-      if (socket === this.#socket) this.#options.onEvent(parsed(data));
+      if (socket === this.#socket) this.#options.onEvent(readEvent(data) ?? UNREADABLE);
     };
     socket.onclose = ({ code }) => {
       if (socket === this.#socket) this.#closed(code);
@@ -169,14 +170,5 @@ export class Link {
       this.#connect();
     }, ms);
     this.#options.onState("waiting", tryingAgain(reason, ms)); // last, so that the listener may close
-  }
-}
-
-function parsed(data: unknown): ServerEvent {
-  try {
-    const event = JSON.parse(String(data));
-    return typeof event?.type === "string" ? event : UNREADABLE;
-  } catch {
-    return UNREADABLE;
   }
 }
