@@ -12,7 +12,7 @@ from .reply_parts import Span
 if TYPE_CHECKING:
     from paceline.spec.planner import Reason
 
-TREES_KEPT = 16  # of a delta that waits: a client that is behind for longer than that many steps has no eyes for more
+TREES_KEPT = 16  # of the steps of one delta: nobody looks at more at once, and what waits must not grow with trees
 
 
 class StepCounts:
@@ -35,7 +35,7 @@ class StepCounts:
         if piece.tokens:
             self._source, self._reason = piece.source, piece.reason
         if piece.step is not None:
-            self._steps = [*(self._steps or ()), piece.step]
+            self._steps = _with(self._steps or [], [piece.step])
 
     @property
     def pending(self) -> bool:
@@ -69,18 +69,25 @@ class StepCounts:
 
 def add_counts(first: JsonObject, second: JsonObject) -> JsonObject:
     """The `x_spec` of two deltas that became one, either of which may have had none: counts add up, and the second has
-    the last word on the rest. Steps are joined, the newest TREES_KEPT with their trees, and what the text is made
-    of is only told where both tell it.
+    the last word on the rest. Steps are joined, and what the text is made of is only told where both tell it.
     """
     joined = first | second
     for key in ("drafted", "accepted", "emitted"):
         joined[key] = first.get(key, 0) + second.get(key, 0)
     if "steps" in joined:
-        steps = [*first.get("steps", ()), *second.get("steps", ())]
-        joined["steps"] = [*map(_without_tree, steps[:-TREES_KEPT]), *steps[-TREES_KEPT:]]
+        joined["steps"] = _with(first.get("steps", []), second.get("steps", []))
     joined.pop("spans", None)
     if "spans" in first and "spans" in second:
         joined["spans"] = [*first["spans"], *second["spans"]]
+    return joined
+
+
+def _with(steps: list[JsonObject], newer: list[JsonObject]) -> list[JsonObject]:
+    """Both, the newest TREES_KEPT with their trees: no older one of `steps` has any, for those went through here."""
+    had = max(len(steps) - TREES_KEPT, 0)
+    kept = max(len(steps) + len(newer) - TREES_KEPT, 0)
+    joined = [*steps, *newer]
+    joined[had:kept] = map(_without_tree, joined[had:kept])
     return joined
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import random
 import socket
@@ -11,7 +12,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,18 @@ def as_command(program: Callable[[], int | None]) -> NoReturn:
     except PacelineError as error:
         say_error(str(error))
         sys.exit(1)
+
+
+def some_of(parts: Collection[str]) -> Callable[[str], list[str]]:
+    """Reads an option that names some of a benchmark's parts, with commas between; argparse tells which is none."""
+
+    def read(text: str) -> list[str]:
+        named = text.split(",")
+        if unknown := [part for part in named if part not in parts]:
+            raise argparse.ArgumentTypeError(f"there is no part {unknown[0]!r}; choose from {', '.join(parts)}")
+        return named
+
+    return read
 
 
 def checkpoint_of(model: str) -> Checkpoint:

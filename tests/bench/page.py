@@ -7,13 +7,12 @@ but for the first paint, which is the real server's. Chromium and that server sh
 from __future__ import annotations
 
 import argparse
-import shutil
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from browser import CHROMIUM_NAMES, FLAGS
-from harness import as_command, record, serving
+from browser import FLAGS, chromium_path
+from harness import as_command, record, serving, some_of
 from page_figures import PAINT, START, STOP, Row, row
 from playwright.sync_api import Browser, Page, sync_playwright
 from scripted_page import Event, Scripted, say, scripted_page
@@ -28,7 +27,7 @@ _PATIENCE_MS = 300_000
 
 
 def main(options: argparse.Namespace) -> None:
-    path = next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
+    path = chromium_path()
     if path is None:
         raise PacelineError("Chromium is not installed; on Debian and Ubuntu: apt-get install chromium.")
     with sync_playwright() as playwright:
@@ -72,7 +71,7 @@ def smooth_part(browser: Browser, options: argparse.Namespace) -> list[Row]:
 
 
 def memory_part(browser: Browser, options: argparse.Namespace) -> list[Row]:
-    """The heap after collecting, over 20,000 tokens: of one reply, and of ten conversations."""
+    """The heap after collecting, between the first 4,000 tokens and 20,000: of one reply, and of ten conversations."""
     rows = []
     with scripted_page() as script:
         for name, replies in (("one reply", 1), ("ten conversations", 10)):
@@ -88,7 +87,7 @@ def memory_part(browser: Browser, options: argparse.Namespace) -> list[Row]:
                 heaps.append(heap_mb(page))
                 page.click("#new")
             growth = heaps[-1] - heaps[0] if replies == 1 else heaps[-1] - heaps[1]
-            rows.append(row(f"heap growth over 20,000 tokens, {name}, MB", growth, "", rounds=replies))
+            rows.append(row(f"heap growth from 4,000 to 20,000 tokens, {name}, MB", growth, "", rounds=replies))
             page.context.close()
     return rows
 
@@ -143,15 +142,9 @@ def heap_mb(page: Page) -> float:
 
 
 def arguments() -> argparse.Namespace:
-    def parts(text: str) -> list[str]:
-        named = text.split(",")
-        if unknown := set(named) - PARTS.keys():
-            raise argparse.ArgumentTypeError(f"no part {sorted(unknown)[0]!r}; there are {', '.join(PARTS)}")
-        return named
-
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--model", default=DEFAULT_MODEL, help="a name the server knows, or a path")
-    parser.add_argument("--only", type=parts, default=list(PARTS), help=f"some of {', '.join(PARTS)}")
+    parser.add_argument("--only", type=some_of(PARTS), default=list(PARTS), help=f"some of {', '.join(PARTS)}")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--rate", type=float, default=200, help="tokens a second while frames are watched")
     parser.add_argument("--seconds", type=float, default=60, help="for which frames are watched")

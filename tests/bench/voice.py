@@ -10,7 +10,7 @@ import argparse
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
-from harness import Running, as_command, record, serving
+from harness import Running, as_command, record, serving, some_of
 from voice_crowds import classes_part, idle_part, memory_part, responses_part, talk_part
 from voice_figures import Row
 from voice_turns import cancel_part, commit_part, cut_part, turn_part
@@ -39,15 +39,9 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def arguments() -> argparse.Namespace:
-    def parts(text: str) -> list[str]:
-        named = text.split(",")
-        if unknown := set(named) - PARTS.keys():
-            raise argparse.ArgumentTypeError(f"no part {sorted(unknown)[0]!r}; there are {', '.join(PARTS)}")
-        return named
-
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--model", default=DEFAULT_MODEL, help="a name the server knows, or a path")
-    parser.add_argument("--only", type=parts, default=list(PARTS), help=f"some of {', '.join(PARTS)}")
+    parser.add_argument("--only", type=some_of(PARTS), default=list(PARTS), help=f"some of {', '.join(PARTS)}")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--spoken-ms", type=float, default=100, help="between two pieces of five words")
     parser.add_argument("--pause-s", type=float, default=1.0, help="between an answer and the next question")

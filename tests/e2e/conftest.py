@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser import CHROMIUM_NAMES, FLAGS, Tab
+from browser import FLAGS, Tab, chromium_path
 from playwright.sync_api import Browser, sync_playwright
 from scripted_page import Scripted, scripted_page
 from serve_command import serving
@@ -16,10 +15,10 @@ from paceline.server.page import page_files
 
 
 @pytest.fixture(scope="session")
-def chromium_path() -> str:
+def chromium_program() -> str:
     if not page_files():
         pytest.skip("The page is not built; with Node 20.19 or newer (of 22, 22.12): make page")
-    path = next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
+    path = chromium_path()
     if path is None:
         pytest.skip("Chromium is not installed; on Debian and Ubuntu: apt-get install chromium")
     return path
@@ -27,9 +26,9 @@ def chromium_path() -> str:
 
 # Not for the session: while Playwright runs, no other test of the process can have an event loop.
 @pytest.fixture(scope="module")
-def chromium(chromium_path: str) -> Iterator[Browser]:
+def chromium(chromium_program: str) -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium_path, args=FLAGS.split())
+        browser = playwright.chromium.launch(executable_path=chromium_program, args=FLAGS.split())
         yield browser
         browser.close()
 
@@ -48,7 +47,7 @@ def scripted() -> Iterator[Scripted]:
 
 
 @pytest.fixture(scope="session")
-def server(chromium_path: str, default_model: Path) -> Iterator[str]:
+def server(chromium_program: str, default_model: Path) -> Iterator[str]:
     """A running `paceline serve` with the default model; needs the browser first, so that both are skipped together."""
     with serving(default_model, "--max-batch", "2", "--context-length", "2048") as (_, url):
         yield f"{url}/"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 import pytest
-from axe import SOURCE, violations
+from axe import needs_axe, violations
 from browser import Tab
 from playwright.sync_api import Browser, Page, expect
 from scripted_page import Event, Scripted, complete, say
@@ -15,7 +15,7 @@ from websockets.sync.server import ServerConnection
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.xdist_group("chromium"),
-    pytest.mark.skipif(not SOURCE.is_file(), reason="axe-core is not installed: run `make page`"),
+    needs_axe,
 ]
 
 MARKDOWN = """# A heading

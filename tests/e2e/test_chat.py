@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from axe import SOURCE, violations
+from axe import needs_axe, violations
 from browser import Tab
 from playwright.sync_api import expect
 from scripted_page import Event, Scripted, complete, say, stream
@@ -248,7 +248,7 @@ def test_a_reply_is_said_once_and_whole(tab: Tab, scripted: Scripted) -> None:
     assert not any("word19" in region.inner_text() for region in live.all() if region.get_attribute("id") != "spoken")
 
 
-@pytest.mark.skipif(not SOURCE.is_file(), reason="axe-core is not installed: run `make page`")
+@needs_axe
 def test_axe_finds_nothing_in_what_opens(tab: Tab, scripted: Scripted) -> None:
     scripted.reply = echo
     page = tab.open(scripted.url)

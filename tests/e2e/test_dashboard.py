@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.request import Request, urlopen
 
 import pytest
-from axe import SOURCE, violations
+from axe import needs_axe, violations
 from browser import Tab
 from playwright.sync_api import Browser, Page, expect
 from prometheus_client.parser import text_string_to_metric_families
@@ -157,7 +157,7 @@ def test_charts_follow_the_scheme(board: Page) -> None:
     board.wait_for_function(f"light => ({draw})() !== light", arg=light)
 
 
-@pytest.mark.skipif(not SOURCE.is_file(), reason="axe-core is not installed: run `make page`")
+@needs_axe
 def test_axe_finds_nothing_at_any_width(board: Page, server: str) -> None:
     ask(server, "Hello.", tokens=16)
     expect(board.locator("[data-drafter=all]")).to_be_visible(timeout=LATE_MS)

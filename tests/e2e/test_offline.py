@@ -71,20 +71,20 @@ def test_the_page_is_never_older_than_the_server(tab: Tab, server: tuple[Scripte
     newer = shutil.copytree(DIST, tmp_path / "newer")
     index, worker = newer / "index.html", newer / "sw.js"
     index.write_text(index.read_text().replace("<title>Paceline</title>", "<title>Newer</title>"))
-    worker.write_text(re.sub(rf"\b{old.rpartition('-')[2]}\b", "newer", worker.read_text()))
+    worker.write_text(re.sub(rf"\b{old.rpartition(' ')[2]}\b", "newer", worker.read_text()))
     script.files = page_files(newer)
     page.reload()
     assert page.title() == "Newer"
 
     # While a tab shows the old version it can still load its parts. The new one is kept when that tab is closed.
     until(page, "navigator.serviceWorker.getRegistration().then(found => Boolean(found.waiting))")
-    assert page.evaluate(KEPT) == sorted([old, "paceline-page-newer"])
+    assert page.evaluate(KEPT) == sorted([old, "paceline-page / newer"])
     context = page.context
     page.close()
     later = context.new_page()
     later.goto(script.url)
     until(later, "caches.keys().then(names => names.length === 1)")
-    assert later.evaluate(KEPT) == ["paceline-page-newer"]
+    assert later.evaluate(KEPT) == ["paceline-page / newer"]
     running.close()
     later.reload()
     assert later.title() == "Newer"

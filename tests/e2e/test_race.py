@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from axe import SOURCE, violations
+from axe import needs_axe, violations
 from browser import REPLY_MS, Tab
 from playwright.sync_api import Browser, Page, expect
 from scripted_page import Event, Scripted, complete, say, stream
-from serve_command import serving
 from websockets.sync.server import ServerConnection
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("chromium")]
@@ -160,7 +159,7 @@ def test_a_key_is_asked_for(tab: Tab, scripted: Scripted) -> None:
     expect(page.locator("#message")).to_be_visible()
 
 
-@pytest.mark.skipif(not SOURCE.is_file(), reason="axe-core is not installed: run `make page`")
+@needs_axe
 @pytest.mark.parametrize(("width", "scheme"), [(320, "light"), (1920, "dark")])
 def test_fits_every_screen(chromium: Browser, scripted: Scripted, width: int, scheme: Literal["light", "dark"]) -> None:
     context = chromium.new_context(viewport={"width": width, "height": 700}, color_scheme=scheme)
@@ -174,16 +173,15 @@ def test_fits_every_screen(chromium: Browser, scripted: Scripted, width: int, sc
     context.close()
 
 
-def test_a_real_race_is_won_with_the_same_text(tab: Tab, default_model: Path) -> None:
-    with serving(default_model, "--max-batch", "2", "--context-length", "2048") as (_, url):
-        page = opened(tab.page, f"{url}/")
-        page.select_option("#race-prompt", "edit")
-        page.fill("#race-seed", "7")
-        page.fill("#race-limit", "40")
-        page.click("#race-start")
-        expect(page.locator("#race-play")).to_be_visible(timeout=REPLY_MS)
-        assert (page.text_content("#race-verdict") or "").startswith("Identical text: ")
-        figures: Any = page.locator(".race-lane[data-lane=speculating] .race-figures dd").all_text_contents()
-        assert float(figures[3]) > 1  # tokens per step: most of the reply stands in the prompt
-        assert text_of(page, "plain") == text_of(page, "speculating") != ""
+def test_a_real_race_is_won_with_the_same_text(tab: Tab, server: str) -> None:
+    page = opened(tab.page, server)
+    page.select_option("#race-prompt", "edit")
+    page.fill("#race-seed", "7")
+    page.fill("#race-limit", "40")
+    page.click("#race-start")
+    expect(page.locator("#race-play")).to_be_visible(timeout=REPLY_MS)
+    assert (page.text_content("#race-verdict") or "").startswith("Identical text: ")
+    figures: Any = page.locator(".race-lane[data-lane=speculating] .race-figures dd").all_text_contents()
+    assert float(figures[3]) > 1  # tokens per step: most of the reply stands in the prompt
+    assert text_of(page, "plain") == text_of(page, "speculating") != ""
     assert tab.complaints == []

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from axe import SOURCE, violations
+from axe import needs_axe, violations
 from browser import REPLY_MS, Tab
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 from scripted_page import Event, Scripted, say
-from serve_command import serving
 from websockets.sync.server import ServerConnection
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("chromium")]
@@ -247,7 +244,7 @@ def test_the_microphone_is_used_while_the_button_is_held(tab: Tab, scripted: Scr
     assert tab.complaints == []
 
 
-@pytest.mark.skipif(not SOURCE.is_file(), reason="axe-core is not installed: run `make page`")
+@needs_axe
 def test_a_turn_is_accessible_on_a_narrow_screen(tab: Tab, scripted: Scripted) -> None:
     scripted.answer = Ears()
     scripted.reply = lambda connection, event: begin(connection, "reply_1", REPLY, *CLAUSES)
@@ -259,13 +256,6 @@ def test_a_turn_is_accessible_on_a_narrow_screen(tab: Tab, scripted: Scripted) -
     state(page, "Ready")
     assert violations(page) == []
     assert page.evaluate("document.querySelector('.view:not([hidden])').scrollWidth") <= 320
-
-
-@pytest.fixture(scope="module")
-def server(chromium: Browser, default_model: Path) -> Iterator[str]:
-    """A running `paceline serve` with the default model; needs the browser first, so that both are skipped together."""
-    with serving(default_model, "--max-batch", "2", "--context-length", "2048") as (_, url):
-        yield f"{url}/"
 
 
 def test_a_turn_and_breaking_in_with_the_real_server(tab: Tab, server: str) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from browser import CHROMIUM_NAMES, FLAGS
+from browser import FLAGS, chromium_path
 from example_programs import EXAMPLES
 from playwright.sync_api import Page, expect, sync_playwright
 from service import LiveServer, live_server, running_service, wait_until
@@ -59,7 +58,7 @@ def guarded(origin: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[L
 @pytest.fixture
 def page(origin: str, guarded: LiveServer) -> Iterator[Page]:
     """Connected."""
-    path = next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
+    path = chromium_path()
     if path is None:
         pytest.skip("Chromium is not installed; on Debian and Ubuntu: apt-get install chromium")
     with sync_playwright() as playwright:

@@ -47,6 +47,15 @@ def test_steps_wait_for_the_next_delta_and_what_its_text_is_made_of_comes_with_t
     assert "spans" not in taken
 
 
+def test_steps_that_wait_long_for_a_delta_lose_their_trees() -> None:
+    """As those of a call whose arguments are only told as a whole: what waits must not grow with every tree."""
+    counts = StepCounts()
+    for _ in range(TREES_KEPT + 3):
+        counts.add(Piece(tokens=tuple(letters("ab")), step=step("ab")))
+    whole = step("ab")
+    assert counts.take(None)["steps"] == [whole | {"tree": None}] * 3 + [whole] * TREES_KEPT
+
+
 def traced(text: str, *spans: list[object]) -> dict[str, Any]:
     counts = StepCounts()
     counts.add(Piece(drafted=len(text) - 1, accepted=len(text) - 1, tokens=tuple(letters(text)), step=step(text)))

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass, field
 
 from playwright.sync_api import Page, expect
 
-CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
+_CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
 # No sandbox because tests may run as root; the rest so that the browser opens no connection of its own.
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"
 )
 REPLY_MS = 120_000  # for one reply of the real model on a busy machine
+
+
+def chromium_path() -> str | None:
+    """Of the first Chromium that is installed; None where none is."""
+    return next(filter(None, map(shutil.which, _CHROMIUM_NAMES)), None)
 
 
 @dataclass

@@ -16,6 +16,11 @@ export interface Shell {
   files: readonly string[];
 }
 
+/** How the names of this page's caches begin: a proxy may have other pages under other paths of the same origin. */
+export function cachePrefix(base: string): string {
+  return `paceline-page ${new URL(base).pathname} `;
+}
+
 const HASHED = /^assets\//; // Vite's folder for files whose names carry a hash: they never change
 
 /** The name of a file of the page; null: not a file of the page, so none of our business. */

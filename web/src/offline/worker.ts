@@ -5,17 +5,17 @@
 
 /// <reference lib="webworker" />
 
-import { freshOrKept, type Shell, wayOf } from "./answers";
+import { cachePrefix, freshOrKept, type Shell, wayOf } from "./answers";
 
 declare const self: ServiceWorkerGlobalScope;
 /** Put in by the build: the page's files, and a name that changes with them. */
 declare const PAGE: { files: string[]; version: string };
 
 const PATIENCE_MS = 2000;
-const PREFIX = "paceline-page-";
 const page = PAGE;
-const cacheName = PREFIX + page.version;
 const shell: Shell = { base: self.registration.scope, files: page.files };
+const mine = cachePrefix(shell.base);
+const cacheName = mine + page.version;
 
 async function keep(): Promise<void> {
   const cache = await caches.open(cacheName);
@@ -24,7 +24,7 @@ async function keep(): Promise<void> {
 
 async function forgetOthers(): Promise<void> {
   const names = await caches.keys();
-  const old = names.filter((name) => name.startsWith(PREFIX) && name !== cacheName);
+  const old = names.filter((name) => name.startsWith(mine) && name !== cacheName);
   await Promise.all(old.map((name) => caches.delete(name)));
 }
 

@@ -1,11 +1,21 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { freshOrKept, type Shell, wayOf } from "../../src/offline/answers";
+import { cachePrefix, freshOrKept, type Shell, wayOf } from "../../src/offline/answers";
 
 const BASE = "http://127.0.0.1:8377/under/a/path/";
 const SHELL: Shell = { base: BASE, files: ["", "icon.svg", "assets/main-a1b2.js"] };
 
 const way = (path: string, { method = "GET", navigates = false } = {}) =>
   wayOf({ method, url: new URL(path, BASE).href, navigates }, SHELL);
+
+describe("cachePrefix", () => {
+  it("tells pages under other paths apart", () => {
+    const bases = ["", "a/", "a/b/", "b/"].map((path) => new URL(path, BASE).href);
+    const names = bases.map((base) => `${cachePrefix(base)}0123`);
+    for (const base of bases) {
+      expect(names.filter((name) => name.startsWith(cachePrefix(base)))).toEqual([`${cachePrefix(base)}0123`]);
+    }
+  });
+});
 
 describe("wayOf", () => {
   it("asks the server for the document and for what has no hash in its name", () => {
