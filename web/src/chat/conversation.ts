@@ -142,7 +142,7 @@ export class Conversation {
         if (this.#ours(event.response_id)) this.#grow(event, now);
         return [];
       case "response.done":
-        return this.#ours(event.response?.id) ? this.#finish(event.response ?? {}) : [];
+        return this.#ours(event.response?.id) ? this.#finish(event.response ?? {}, now) : [];
       case "x_input_text.prefilled":
         this.prefilled = { tokens: event.tokens ?? 0, ready: event.stable_tokens ?? 0 };
         return [];
@@ -229,9 +229,9 @@ export class Conversation {
     if (this.phase === "asking") this.phase = "replying";
   }
 
-  #finish({ status, status_details: details, usage }: ResponseBody): Effect[] {
+  #finish({ status, status_details: details, usage }: ResponseBody, now: number): Effect[] {
     const empty = this.reply?.text === "";
-    this.reply?.trace?.finish(usage);
+    this.reply?.trace?.finish(usage, now);
     if (status === "failed") {
       const why = advice(details?.error ?? {}, "The server could not finish the reply; try again.");
       if (empty) return this.#withdraw(why);

@@ -21,5 +21,6 @@ export function ReplyText({ turn, tick }: { turn: Turn; tick: Signal<number> }) 
       now.stream.finish();
     }
   });
-  return <div class="text" dir="auto" ref={root} />;
+  useLayoutEffect(() => () => drawn.current?.stream.end(), []);
+  return <div class="text" ref={root} />;
 }

@@ -3,9 +3,10 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { AXIS, colour, onThemeChange } from "../shell/canvas";
+import { AXIS, colour, keep, series } from "../shell/canvas";
+import { Swatch } from "../shell/swatch";
 import type { Row } from "./history";
-import type { Curve, Plot, Stroke } from "./plots";
+import type { Curve, Plot } from "./plots";
 import { extremes } from "./series";
 
 const HEIGHT = 150; // CSS pixels
@@ -28,13 +29,9 @@ export function Chart({ plot, curves, rows, seconds }: ChartProps) {
     if (element === null) return;
     const drawn = new uPlot(options(plot, curves, element.clientWidth), [[]], element);
     drawing.current = drawn;
-    const sizes = new ResizeObserver(() => drawn.setSize({ width: element.clientWidth, height: HEIGHT }));
-    sizes.observe(element);
-    const forget = onThemeChange(() => drawn.redraw(false, true));
+    const end = keep(drawn, element);
     return () => {
-      forget();
-      sizes.disconnect();
-      drawn.destroy();
+      end();
       drawing.current = null;
     };
   }, [plot, names]);
@@ -81,21 +78,6 @@ export function Chart({ plot, curves, rows, seconds }: ChartProps) {
   );
 }
 
-function Swatch({ stroke }: { stroke: Stroke }) {
-  return (
-    <svg class="dashboard-swatch" viewBox="0 0 24 8" aria-hidden="true">
-      <line
-        x1="0"
-        y1="4"
-        x2="24"
-        y2="4"
-        stroke-dasharray={stroke.dash.join(" ")}
-        style={{ stroke: `var(${stroke.token})` }}
-      />
-    </svg>
-  );
-}
-
 /** The topmost area comes first: those below are drawn over it. */
 function inOrder<T>({ areas }: Plot, curves: T[]): T[] {
   return areas ? curves.toReversed() : curves;
@@ -114,11 +96,7 @@ function ago(mark: number): string {
 
 function options(plot: Plot, curves: readonly Curve[], width: number): uPlot.Options {
   const lines = curves.map(({ name, stroke }) => ({
-    label: name,
-    stroke: () => colour(stroke.token),
-    width: 2,
-    dash: [...stroke.dash],
-    points: { show: false },
+    ...series(name, stroke),
     ...(plot.areas && { fill: () => `color-mix(in srgb, ${colour(stroke.token)} 25%, ${colour("--surface")})` }),
   }));
   return {

@@ -1,16 +1,11 @@
 // Which lines are drawn over time, and how each is told from its neighbours without its colour.
 
+import type { Stroke } from "../shell/canvas";
 import FAMILIES from "./families.json";
 import type { Column, History, Row } from "./history";
 import { type Line, levels, rates, ratios, stacked } from "./series";
 import { matches, type Named } from "./span";
 import { amount, type Unit, whole } from "./units";
-
-/** A stroke: a colour token of the page's style, and a pattern of dashes in pixels ([]: solid). */
-export interface Stroke {
-  token: string;
-  dash: readonly number[];
-}
 
 const FIRST: Stroke = { token: "--origin-recurrent", dash: [] };
 const SECOND: Stroke = { token: "--origin-suffix", dash: [6, 3] };

@@ -9,7 +9,7 @@ export type Unit = (value: number | null) => string;
 export const seconds: Unit = (value) => milliseconds(value === null ? null : value * 1000);
 export const share: Unit = percent;
 export const amount: Unit = (value) => (Number.isInteger(value) ? String(value) : decimal(value));
-export const whole: Unit = (value) => (value === null ? "–" : Math.round(value).toLocaleString("en"));
+export { whole } from "../spec/format";
 
 const SIDES: Readonly<Record<Quantile["side"], string>> = { at: "", under: "≤ ", over: "> " };
 

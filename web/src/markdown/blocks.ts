@@ -37,7 +37,7 @@ export interface BlockSink {
 const DEEPEST = 24;
 
 /** A longer paragraph becomes no heading or table any more, and defines no links. */
-export const LONG = 4000;
+export const LONG = 2000;
 
 export class Blocks implements LineSink {
   readonly #sink: BlockSink;

@@ -1,6 +1,10 @@
 // A block of code: its language, a button that copies it, and the code, which grows by whole pieces of lines.
 
+import { copy } from "../shell/browser";
 import type { Code } from "./block";
+
+/** Milliseconds for which it is told how copying went. */
+const TOLD_MS = 4000;
 
 /** Lines are laid out again only within the last piece of about so many characters. */
 const PIECE = 2000;
@@ -24,6 +28,7 @@ export class CodeView {
     button.type = "button";
     button.className = "md-copy";
     button.textContent = "Copy";
+    button.ariaLabel = "Copy code";
     const status = document.createElement("span");
     status.className = "md-copied";
     status.role = "status";
@@ -61,29 +66,29 @@ export class CodeView {
 
 /** Answers the copy buttons within `root`. */
 export function answerCopying(root: HTMLElement): void {
+  const timers = new WeakMap<Element, ReturnType<typeof setTimeout>>();
+  const tell = (status: Element, told: string) => {
+    clearTimeout(timers.get(status)); // of a press before this one
+    status.textContent = told;
+    timers.set(
+      status,
+      setTimeout(() => {
+        status.textContent = "";
+      }, TOLD_MS),
+    );
+  };
   root.addEventListener("click", (event) => {
     const button = event.target instanceof Element ? event.target.closest(".md-copy") : null;
     const block = button?.closest(".md-code");
     const code = block?.querySelector("code");
     const status = block?.querySelector(".md-copied");
-    if (code && status) void copy(code).then((told) => tell(status, told));
+    if (code && status) void copied(code).then((told) => tell(status, told));
   });
 }
 
 /** Says how it went: where the browser lets no page copy, the code is selected for the person to do it. */
-async function copy(code: HTMLElement): Promise<string> {
-  try {
-    await navigator.clipboard.writeText(code.textContent.replace(/\n$/, ""));
-    return "Copied";
-  } catch {
-    getSelection()?.selectAllChildren(code);
-    return "Selected: press Ctrl+C or ⌘C";
-  }
-}
-
-function tell(status: Element, told: string): void {
-  status.textContent = told;
-  setTimeout(() => {
-    status.textContent = "";
-  }, 4000);
+async function copied(code: HTMLElement): Promise<string> {
+  if (await copy(code.textContent.replace(/\n$/, ""))) return "Copied";
+  getSelection()?.selectAllChildren(code);
+  return "Selected: press Ctrl+C or ⌘C";
 }

@@ -3,6 +3,7 @@
 import type { Block, Code, Heading, Leaf, List, Paragraph, Row } from "./block";
 import { type BlockSink, LONG } from "./blocks";
 import { CodeView } from "./code";
+import { direction } from "./direction";
 import type { Inline } from "./inline";
 import { Prose } from "./prose";
 import { Scrollers } from "./scrollers";
@@ -16,7 +17,7 @@ const LONGEST_COLOURED = 20_000;
 const HEADING_SHIFT = 2;
 
 /** A paragraph that will turn out to define a link is not shown first. */
-const DEFINING = /^\[(?:[^[\]\\]|\\.)+\]:/;
+const DEFINING = /^\[(?:[^[\]\\]|\\.)*(?:$|\]$|\]:)/;
 
 /** The line that may become a table's header. */
 const HEADER = /(?:^|\n)[ \t]*\|[^\n]*\n?$/;
@@ -41,7 +42,6 @@ export class Drawing implements BlockSink {
   #stale = false;
   /** Texts that links defined later may change. */
   #referring: Prose[] = [];
-  #colouring: Promise<void>[] = [];
 
   constructor(root: HTMLElement, inline: Inline) {
     this.#root = root;
@@ -64,6 +64,7 @@ export class Drawing implements BlockSink {
     const open = this.#open.at(-1);
     open?.code?.grow(added);
     open?.prose?.freeze(leaf.text);
+    this.#direct(added);
     this.#stale = true;
   }
 
@@ -104,14 +105,16 @@ export class Drawing implements BlockSink {
     return this.#referring.length > 0;
   }
 
-  /** Resolves when all code so far has its colours. */
-  async coloured(): Promise<void> {
-    await Promise.all(this.#colouring);
+  /** Lets go of the elements. */
+  end(): void {
+    this.#scrollers.end();
   }
 
-  /** Lets go of everything. */
-  clear(): void {
-    this.#scrollers.clear();
+  /** What stands around a text runs as its first letter does: the side of bullets and of a quote's line. */
+  #direct(text: string): void {
+    const around = this.#open.filter(({ block, element }) => !("text" in block) && element.dir === "");
+    const found = around.length > 0 && direction(text);
+    if (found) for (const { element } of around) element.dir = found;
   }
 
   #closeTexts({ prose, task }: Open, block: Texts): void {
@@ -147,11 +150,10 @@ export class Drawing implements BlockSink {
 
   #colour(view: CodeView, { text, language }: Code): void {
     if (!language || text.length > LONGEST_COLOURED) return;
-    const coloured = import("./highlight").then(
+    void import("./highlight").then(
       ({ highlight }) => view.paint(highlight(text, language)),
       () => undefined, // the server may be away: the code stays as it is
     );
-    this.#colouring.push(coloured);
   }
 }
 
@@ -169,7 +171,7 @@ function inner({ element }: Open, child: Block): HTMLElement {
 
 function elementOf(block: Exclude<Block, Code>): HTMLElement {
   const element = document.createElement(tagOf(block));
-  if (block.kind !== "item" && block.kind !== "rule" && block.kind !== "row") element.dir = "auto";
+  if (block.kind === "paragraph" || block.kind === "heading") element.dir = "auto";
   if (block.kind === "list") {
     element.className = "md-tight";
     if (block.start !== null && block.start !== 1) (element as HTMLOListElement).start = block.start;

@@ -40,13 +40,8 @@ export class Reply {
     return this.#drawing.refer();
   }
 
-  /** Resolves when code has its colours. */
-  coloured(): Promise<void> {
-    return this.#drawing.coloured();
-  }
-
   /** Lets go of the elements. */
-  clear(): void {
-    this.#drawing.clear();
+  end(): void {
+    this.#drawing.end();
   }
 }

@@ -12,7 +12,7 @@ export class Scrollers {
   }
 
   /** Forgets all of them. */
-  clear(): void {
+  end(): void {
     this.#sizes?.disconnect();
   }
 }

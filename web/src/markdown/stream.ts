@@ -1,10 +1,11 @@
 // A reply's Markdown on the page while it still grows, at the pace of the screen.
 
 import "./markdown.css";
+import { PACE_MS } from "../shell/frames";
 import { answerCopying } from "./code";
 import { Reply } from "./reply";
 
-/** Milliseconds of work in one frame. */
+/** Milliseconds of reading in one frame, to begin with. */
 const BUDGET = 8;
 
 /** Characters that are read before the clock is looked at. */
@@ -19,14 +20,15 @@ const PATIENCE = 250;
 /** Shows a growing text inside `root`, which is its own. */
 export class MarkdownStream {
   readonly #root: HTMLElement;
-  #reply: Reply;
+  readonly #reply: Reply;
   /** Text that is still to be read, from `#at` on. */
   #text = "";
   #at = 0;
   #phase: "open" | "ending" | "referring" | "done" = "open";
   #cancel: (() => void) | null = null;
   #notBefore = 0;
-  #told: (() => void)[] = [];
+  /** Milliseconds of reading in one frame. */
+  #budget = BUDGET;
 
   constructor(root: HTMLElement) {
     this.#root = root;
@@ -42,24 +44,17 @@ export class MarkdownStream {
     this.#schedule();
   }
 
-  /** The text is complete. Resolves when all of it is on the page, code in its colours. */
-  finish(): Promise<void> {
+  /** The text is complete: what is not drawn yet is, with the next frames. */
+  finish(): void {
     if (this.#phase === "open") this.#phase = "ending";
-    const drawn = new Promise<void>((told) => this.#told.push(told));
     this.#schedule();
-    return drawn;
   }
 
-  /** Forgets the text; another may follow. */
-  reset(): void {
+  /** Nobody looks at it any more: no more is drawn, and its elements are let go of. */
+  end(): void {
     this.#cancel?.();
-    this.#reply.clear();
-    this.#root.replaceChildren();
-    this.#reply = new Reply(this.#root);
-    this.#text = "";
-    this.#at = 0;
-    this.#phase = "open";
-    this.#tell();
+    this.#phase = "done";
+    this.#reply.end();
   }
 
   #schedule(): void {
@@ -80,18 +75,21 @@ export class MarkdownStream {
   #run(): void {
     const start = performance.now();
     if (start >= this.#notBefore) {
-      while (this.#work() && performance.now() < start + BUDGET);
-      if (this.#at >= this.#text.length) this.#draw();
+      while (this.#work() && performance.now() < start + this.#budget);
+      this.#draw();
     }
     if (this.#at < this.#text.length || this.#phase === "ending" || this.#phase === "referring") this.#schedule();
   }
 
   /** Draws the open end; the longer that takes, the later it is done again. */
   #draw(): void {
-    const start = performance.now();
-    this.#reply.draw();
+    const read = performance.now();
+    if (this.#at >= this.#text.length) this.#reply.draw();
     void this.#root.offsetHeight; // what has to be laid out is part of the cost
-    this.#notBefore = performance.now() + (performance.now() - start) * SHARE;
+    const end = performance.now();
+    // With more to read, as long is spent on reading as on laying out; else drawing keeps to its share.
+    if (this.#at < this.#text.length) this.#budget = Math.min(2 * BUDGET, Math.max(BUDGET / 2, end - read));
+    else this.#notBefore = Math.max(read + PACE_MS, end + (end - read) * SHARE);
   }
 
   /** A little of what is to do; false when there is nothing. */
@@ -106,21 +104,7 @@ export class MarkdownStream {
       this.#phase = "referring";
       return true;
     }
-    if (this.#phase === "referring" && !this.#reply.refer()) {
-      this.#phase = "done";
-      void this.#reply.coloured().then(() => this.#tell());
-    }
+    if (this.#phase === "referring" && !this.#reply.refer()) this.#phase = "done";
     return this.#phase === "referring";
   }
-
-  #tell(): void {
-    for (const told of this.#told.splice(0)) told();
-  }
-}
-
-/** Shows a whole text inside `root`, in slices of a few milliseconds. Resolves when it is there. */
-export function renderMarkdown(root: HTMLElement, text: string): Promise<void> {
-  const stream = new MarkdownStream(root);
-  stream.push(text);
-  return stream.finish();
 }

@@ -2,55 +2,34 @@
 
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { AXIS, colour } from "../shell/canvas";
+import { AXIS, keep, series } from "../shell/canvas";
 import type { LaneName } from "./plan";
+import { STROKES } from "./strokes";
 
 const HEIGHT = 180; // CSS pixels
-
-/** How each lane is drawn: a colour token of the page's style, and a pattern of dashes in pixels. */
-export const STROKES: Record<LaneName, { token: string; dash: number[] }> = {
-  plain: { token: "--origin-suffix", dash: [6, 4] },
-  speculating: { token: "--accent", dash: [] },
-};
 
 export type Curves = Record<LaneName, [seconds: number[], tokens: number[]]>;
 
 export class Chart {
   readonly #plot: uPlot;
+  /** Takes it from the page. */
+  readonly end: () => void;
 
   constructor(place: HTMLElement, curves: Curves) {
     const lines = [curves.plain, curves.speculating];
     this.#plot = new uPlot(options(place.clientWidth), uPlot.join(lines), place);
-    this.moment(null);
+    this.end = keep(this.#plot, place);
   }
 
-  /** Marks a moment, in seconds; null: none. */
-  moment(seconds: number | null): void {
-    const left = seconds === null ? -10 : this.#plot.valToPos(seconds, "x"); // out of sight
-    this.#plot.setCursor({ left, top: 0 }, false);
-  }
-
-  resize(width: number): void {
-    this.#plot.setSize({ width, height: HEIGHT });
-  }
-
-  /** In the colours that hold now. */
-  redraw(): void {
-    this.#plot.redraw(false, true);
-  }
-
-  end(): void {
-    this.#plot.destroy();
+  /** Marks a moment, in seconds. */
+  moment(seconds: number): void {
+    this.#plot.setCursor({ left: this.#plot.valToPos(seconds, "x"), top: 0 }, false);
   }
 }
 
 function options(width: number): uPlot.Options {
   const line = (name: LaneName): uPlot.Series => ({
-    label: name,
-    stroke: () => colour(STROKES[name].token),
-    dash: STROKES[name].dash,
-    width: 2,
-    points: { show: false },
+    ...series(name, STROKES[name]),
     spanGaps: true, // a lane has no value at the other's moments
     ...(uPlot.paths.stepped && { paths: uPlot.paths.stepped({ align: 1 }) }),
   });

@@ -42,7 +42,7 @@ export class Lane {
   }
 
   finish(usage: Usage | null | undefined, now: number): void {
-    this.figures.finish(usage);
+    this.figures.finish(usage, now);
     this.total = now - this.#sent;
   }
 

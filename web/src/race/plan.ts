@@ -2,6 +2,7 @@
 
 import { drawSeed, type FormValues, isProblem, number, parse, samplingBody } from "../settings/parse";
 import type { ClientEvent } from "../wire/events";
+import { AUTO } from "./drafters";
 import { OWN, SAMPLES } from "./prompts";
 
 /** The two ways the same reply is made. */
@@ -49,7 +50,7 @@ const NODES = { name: "largest tree", low: 1, high: MOST_NODES, whole: true };
 /** settings: of the chat; their seed is where the form's begins. */
 export function firstForm(settings: FormValues): RaceForm {
   const seed = settings.seed.trim() || String(drawSeed());
-  return { prompt: SAMPLES[0].id, own: "", seed, limit: String(DEFAULT_LIMIT), mode: "auto", maxNodes: "" };
+  return { prompt: SAMPLES[0].id, own: "", seed, limit: String(DEFAULT_LIMIT), mode: AUTO, maxNodes: "" };
 }
 
 export function promptOf(form: RaceForm): string {
@@ -73,7 +74,7 @@ export function planned(form: RaceForm, settings: FormValues): Plan | PlanProble
   if (isProblem(own)) return { field: null, sentence: own.sentence };
   const limit = read.limit ?? DEFAULT_LIMIT;
   const sampling = samplingBody({ ...own, maxTokens: limit });
-  const mode = form.mode.trim() || "auto";
+  const mode = form.mode.trim() || AUTO;
   return {
     prompt,
     instructions: own.instructions,

@@ -1,12 +1,13 @@
 // The plot's place on the page, its legend and what it says in words.
 
 import { useEffect, useRef } from "preact/hooks";
-import { onThemeChange } from "../shell/canvas";
+import { Swatch } from "../shell/swatch";
 import { milliseconds } from "../spec/format";
 import type { Chart } from "./chart";
 import { curve } from "./curve";
 import type { Outcome } from "./outcome";
-import { LANES, type LaneName } from "./plan";
+import { LANES } from "./plan";
+import { STROKES } from "./strokes";
 
 export interface PlotProps {
   outcome: Outcome;
@@ -30,12 +31,7 @@ export function Plot({ outcome, at }: PlotProps) {
       const made = new Made(element, { plain: curve(plain), speculating: curve(speculating) });
       chart.current = made;
       made.moment(moment.current / 1000);
-      const sizes = new ResizeObserver(() => made.resize(element.clientWidth));
-      sizes.observe(element);
-      const unthemed = onThemeChange(() => made.redraw());
       forget = () => {
-        unthemed();
-        sizes.disconnect();
         made.end();
         chart.current = null;
       };
@@ -53,20 +49,12 @@ export function Plot({ outcome, at }: PlotProps) {
         Tokens over time
         {LANES.map((name) => (
           <span key={name}>
-            <Line name={name} /> {name}
+            <Swatch stroke={STROKES[name]} /> {name}
           </span>
         ))}
       </figcaption>
       <div ref={place} class="race-canvas" role="img" aria-label={inWords(outcome)} />
     </figure>
-  );
-}
-
-function Line({ name }: { name: LaneName }) {
-  return (
-    <svg class="race-key" data-lane={name} viewBox="0 0 24 8" aria-hidden="true">
-      <line x1="0" y1="4" x2="24" y2="4" />
-    </svg>
   );
 }
 

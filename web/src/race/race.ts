@@ -1,7 +1,8 @@
 // One race, without a socket or a clock of its own: events in, effects out. A reply of one token warms the prompt, then
 // the lanes run one after the other, since two replies at once would slow each other and measure the machine's load.
 
-import type { ClientEvent, ServerEvent } from "../wire/events";
+import { advice } from "../wire/errors";
+import type { ClientEvent, Fault, ServerEvent } from "../wire/events";
 import type { LinkState } from "../wire/link";
 import { Lane } from "./lane";
 import { LANES, type LaneName, type Plan, request } from "./plan";
@@ -61,7 +62,7 @@ export class Race {
   hear(event: ServerEvent, now: number): Effect[] {
     if (!this.running) return [];
     if (event.type === "session.created") return this.phase === "connecting" ? this.#ask("warming", now) : [];
-    if (event.type === "error") return this.#refused(event.error?.message);
+    if (event.type === "error") return this.#refused(event.error);
     if (event.type === "response.done") return this.#over(event, now);
     if (DELTAS.has(event.type)) this.#lane?.delta(event.delta ?? "", event.x_spec, now);
     return [];
@@ -81,7 +82,7 @@ export class Race {
 
   #over({ response }: ServerEvent, now: number): Effect[] {
     if (response?.status !== "completed" && response?.status !== "incomplete") {
-      return this.#refused(response?.status_details?.error?.message);
+      return this.#refused(response?.status_details?.error);
     }
     if (this.phase === "warming") return this.#ask(this.first, now);
     const lane = this.#lane;
@@ -91,8 +92,8 @@ export class Race {
     return next === undefined ? this.#end("done", "") : this.#ask(next, now);
   }
 
-  #refused(message: string = BROKEN): Effect[] {
-    return this.#end("failed", `${message} ${NOTHING}`);
+  #refused(fault: Fault = {}): Effect[] {
+    return this.#end("failed", `${advice(fault, BROKEN)} ${NOTHING}`);
   }
 
   #end(phase: Phase, notice: string): Effect[] {

@@ -1,6 +1,6 @@
 // A race's result in words.
 
-import { decimal, milliseconds, percent } from "../spec/format";
+import { decimal, milliseconds, percent, plural } from "../spec/format";
 import { kept, type Outcome } from "./outcome";
 import type { LaneName } from "./plan";
 
@@ -17,8 +17,6 @@ export function timeSaved({ plain, speculating }: Record<LaneName, number>): str
   return `Speculating took longer: ${fast} instead of ${slow}, ${percent(change)} more. Race again to see whether it stays so, or try another drafter or a smaller tree.`;
 }
 
-const counted = (count: number, noun: string) => `${count} ${noun}${count === 1 ? "" : "s"}`;
-
 const FAULT =
   "Speculation must never change a reply, so this is a fault of the server: please save the run and report it.";
 
@@ -26,9 +24,9 @@ const FAULT =
 export function sameness(outcome: Pick<Outcome, "comparison" | "tokens">): string {
   const { comparison, tokens } = outcome;
   if (!comparison.same) return `The texts differ from character ${comparison.at} on. ${FAULT}`;
-  const size = counted(comparison.characters, "character");
-  if (kept(outcome)) return `Identical text: ${size}, ${counted(tokens.plain, "token")}.`;
-  return `The same ${size}, but ${tokens.plain} tokens plain and ${tokens.speculating} speculating. ${FAULT}`;
+  const size = plural(comparison.characters, "character");
+  if (kept(outcome)) return `Identical text: ${size}, ${plural(tokens.plain, "token")}.`;
+  return `The same ${size}, but ${plural(tokens.plain, "token")} plain and ${tokens.speculating} speculating. ${FAULT}`;
 }
 
 /** All of it; where the texts differ there is no time to be proud of. */

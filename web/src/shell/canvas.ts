@@ -8,7 +8,7 @@ export function colour(token: string): string {
 }
 
 /** Calls `changed` when light turns to dark or back, by the system or by hand. Returns what ends that. */
-export function onThemeChange(changed: () => void): () => void {
+function onThemeChange(changed: () => void): () => void {
   const system = matchMedia("(prefers-color-scheme: dark)");
   system.addEventListener("change", changed);
   const chosen = new MutationObserver(changed);
@@ -16,6 +16,29 @@ export function onThemeChange(changed: () => void): () => void {
   return () => {
     system.removeEventListener("change", changed);
     chosen.disconnect();
+  };
+}
+
+/** How a line is drawn: a colour token of the page's style, and a pattern of dashes in pixels ([]: solid). */
+export interface Stroke {
+  readonly token: string;
+  readonly dash: readonly number[];
+}
+
+/** A line of a plot, in the colour that holds when it is drawn. */
+export function series(label: string, { token, dash }: Stroke): uPlot.Series {
+  return { label, stroke: () => colour(token), dash: [...dash], width: 2, points: { show: false } };
+}
+
+/** Keeps a plot as wide as what it stands in, and in the colours that hold. Returns what ends that and the plot. */
+export function keep(plot: uPlot, place: HTMLElement): () => void {
+  const sizes = new ResizeObserver(() => plot.setSize({ width: place.clientWidth, height: plot.height }));
+  sizes.observe(place);
+  const forget = onThemeChange(() => plot.redraw(false, true));
+  return () => {
+    forget();
+    sizes.disconnect();
+    plot.destroy();
   };
 }
 

@@ -1,5 +1,6 @@
 // The strip of steps, with a sentence for the step it is at or the pointer is over, and how it is read.
 
+import "./strip.css";
 import { type ReadonlySignal, useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import type { Cursor } from "./cursor";

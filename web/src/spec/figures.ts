@@ -1,7 +1,8 @@
 // The arithmetic of one reply's speed, without a clock of its own: every time is handed in, in milliseconds.
 //
-// TTFT is the time from sending response.create to the first text; TPOT is (last - first) / (tokens - 1), so it says
-// how fast text keeps coming and not how long it took to begin. One text event is one verify step, and `emitted`
+// TTFT is the time from sending response.create to the first text; TPOT is (end - first) / (tokens - 1), as the server
+// and `paceline bench` count it, so it says how fast text keeps coming and not how long it took to begin. While a reply
+// runs, its newest text is its end. One text event is one verify step, and `emitted`
 // counts the tokens it committed, the bonus token included.
 
 import type { Spec, Usage } from "../wire/events";
@@ -12,7 +13,7 @@ const count = (value: number | undefined) =>
 export class Figures {
   readonly #sent: number;
   #first: number | null = null;
-  #last = 0;
+  #end = 0;
   #emitted = 0;
   tokens = 0;
   drafted = 0;
@@ -28,15 +29,19 @@ export class Figures {
   /** One text event at time `now`; `spec` is its x_spec, which a server without speculation figures leaves out. */
   delta(now: number, spec: Spec | undefined): void {
     this.#first ??= now;
-    this.#last = now;
+    this.#end = now;
     this.#emitted += count(spec?.emitted);
     this.tokens = this.#emitted;
     this.drafted += count(spec?.drafted);
     this.accepted += count(spec?.accepted);
   }
 
-  /** The server's own count, which also holds tokens that have no text, such as the one that ended the reply. */
-  finish(usage: Usage | null | undefined): void {
+  /**
+   * The reply has ended at time `now`. The server's own count also holds tokens that have no text, such as the one that
+   * ended the reply, and the time until then belongs to them.
+   */
+  finish(usage: Usage | null | undefined, now: number): void {
+    this.#end = now;
     this.tokens = count(usage?.output_tokens) || this.tokens;
     this.prompt = usage?.input_tokens ?? null;
     this.cached = usage?.input_token_details?.cached_tokens ?? null;
@@ -47,7 +52,7 @@ export class Figures {
   }
 
   get tpot(): number | null {
-    const span = this.#last - (this.#first ?? this.#last);
+    const span = this.#end - (this.#first ?? this.#end);
     return this.tokens > 1 && span > 0 ? span / (this.tokens - 1) : null;
   }
 

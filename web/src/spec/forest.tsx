@@ -1,9 +1,11 @@
 // The tree of the step that is looked at, live or held, with the buttons that hold it.
 
+import "./tree.css";
 import { type Signal, useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import type { Cursor } from "./cursor";
 import { Drawing } from "./drawing";
+import { whole } from "./format";
 import { onStepKey } from "./keys";
 import { Listing } from "./listing";
 import { useDrawing, useWidth } from "./live";
@@ -16,7 +18,7 @@ const SMALLEST = 0.15;
 export function Forest({ cursor, tick }: { cursor: Cursor; tick: Signal<number> }) {
   const box = useRef<HTMLElement>(null);
   const width = useWidth(box, FIRST_WIDTH).value;
-  const whole = useSignal(false);
+  const entire = useSignal(false);
   const listed = useSignal(false);
   useDrawing(box, tick)();
   const held = cursor.held.value !== null;
@@ -26,9 +28,7 @@ export function Forest({ cursor, tick }: { cursor: Cursor; tick: Signal<number> 
   return (
     <section class="spec-part" aria-labelledby="spec-tree-title">
       <header>
-        <h3 id="spec-tree-title">
-          {held ? `Tree of step ${(index + 1).toLocaleString("en")}` : "Tree of the newest step"}
-        </h3>
+        <h3 id="spec-tree-title">{held ? `Tree of step ${whole(index + 1)}` : "Tree of the newest step"}</h3>
         <div class="spec-buttons">
           <button type="button" aria-label="Step before" onClick={() => cursor.move(-1)}>
             <span aria-hidden="true">◀</span>
@@ -41,9 +41,9 @@ export function Forest({ cursor, tick }: { cursor: Cursor; tick: Signal<number> 
           </button>
           <button
             type="button"
-            aria-pressed={whole.value}
+            aria-pressed={entire.value}
             onClick={() => {
-              whole.value = !whole.value;
+              entire.value = !entire.value;
             }}
           >
             Whole tree
@@ -59,7 +59,7 @@ export function Forest({ cursor, tick }: { cursor: Cursor; tick: Signal<number> 
         onKeyDown={onStepKey(cursor, false)}
       >
         {step.tree ? (
-          <Drawing index={index} step={step} tree={step.tree} room={width} least={whole.value ? SMALLEST : READABLE} />
+          <Drawing index={index} step={step} tree={step.tree} room={width} least={entire.value ? SMALLEST : READABLE} />
         ) : (
           <p class="spec-missing">
             The server told this step without its tree, as it does where the connection is slow or was lost for a while.

@@ -17,6 +17,16 @@ export function percent(value: number | null): string {
   return value === null ? NONE : `${Math.round(value * 100)} %`;
 }
 
+/** A count or another number without decimals. */
+export function whole(value: number | null): string {
+  return value === null ? NONE : Math.round(value).toLocaleString("en");
+}
+
+/** A count with its noun. */
+export function plural(count: number, one: string, many = `${one}s`): string {
+  return `${whole(count)} ${count === 1 ? one : many}`;
+}
+
 /** Of what `of` says of each; null where there is none. */
 export function mean<T>(items: readonly T[], of: (item: T) => number): number | null {
   return items.length === 0 ? null : items.reduce((sum, item) => sum + of(item), 0) / items.length;

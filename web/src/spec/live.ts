@@ -52,6 +52,19 @@ export function useSlow(tick: ReadonlySignal<number>, ms: number): ReadonlySigna
   return slow;
 }
 
+/** How many of `count` parts are on the page by now: one more with each frame, so that none of them makes it late. */
+export function useParts(count: number): number {
+  const parts = useSignal(0);
+  useEffect(() => {
+    if (parts.value >= count) return;
+    const frame = requestAnimationFrame(() => {
+      parts.value += 1;
+    });
+    return () => cancelAnimationFrame(frame);
+  }, [parts, parts.value, count]);
+  return Math.min(parts.value, count);
+}
+
 /** The element's width in CSS pixels as it changes; `first` until it is known. */
 export function useWidth(element: RefObject<Element | null>, first: number): ReadonlySignal<number> {
   const width = useSignal(first);

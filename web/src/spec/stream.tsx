@@ -1,14 +1,15 @@
 // The reply's text, token by token, in the colours of where each came from.
 
+import "./tokens.css";
 import { effect, type ReadonlySignal, type Signal, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { Card } from "./card";
 import type { Cursor } from "./cursor";
+import { plural } from "./format";
 import { TokenList } from "./list";
 import { useDrawing } from "./live";
 import { originOf } from "./origins";
 import type { Trace } from "./trace";
-import { plural } from "./words";
 
 const AT_END = 8; // CSS pixels from the end that still count as being there
 
@@ -34,19 +35,28 @@ export function Stream({ trace, tick, slow, cursor }: StreamProps) {
     const tokens = new TokenList(root);
     list.current = tokens;
     active.value = null;
-    let atEnd = true;
+    let following = true;
+    let last = 0;
+    const toEnd = () => {
+      if (following && active.peek() === null) root.scrollTop = root.scrollHeight;
+    };
     const scrolled = () => {
-      atEnd = root.scrollHeight - root.scrollTop - root.clientHeight < AT_END;
+      const atEnd = root.scrollHeight - root.scrollTop - root.clientHeight < AT_END;
+      following = atEnd || (following && root.scrollTop >= last);
+      last = root.scrollTop;
     };
     root.addEventListener("scroll", scrolled);
+    // Lines get their true height when they come into view, and the end moves away under whoever went there.
+    root.addEventListener("contentvisibilityautostatechange", toEnd);
     const stop = effect(() => {
       draw();
       tokens.update(trace, cursor.shown?.index ?? null);
-      if (atEnd && active.peek() === null) root.scrollTop = root.scrollHeight;
+      toEnd();
     });
     return () => {
       stop();
       root.removeEventListener("scroll", scrolled);
+      root.removeEventListener("contentvisibilityautostatechange", toEnd);
     };
   }, [trace, tick, cursor, active]);
 

@@ -1,14 +1,13 @@
 // What trees are tuned by: whose guesses are right and how well that was foreseen, and how deep guessing pays.
 
 import type { ReadonlySignal } from "@preact/signals";
-import { decimal, mean, milliseconds, percent } from "./format";
+import { decimal, mean, milliseconds, percent, plural, whole } from "./format";
 import type { Trace } from "./trace";
-import { plural } from "./words";
 
 export function Tables({ trace, tick }: { trace: Trace; tick: ReadonlySignal<number> }) {
   void tick.value;
   const { tally, steps } = trace;
-  const share = (part: number, whole: number) => percent(whole === 0 ? null : part / whole);
+  const share = (part: number, all: number) => percent(all === 0 ? null : part / all);
   return (
     <section class="spec-part" aria-labelledby="spec-tables-title">
       <h3 id="spec-tables-title">For tuning</h3>
@@ -17,7 +16,7 @@ export function Tables({ trace, tick }: { trace: Trace; tick: ReadonlySignal<num
         {decimal(mean(steps, (step) => step.accepted))} accepted, {decimal(mean(steps, (step) => step.emitted))} tokens,{" "}
         {milliseconds(mean(steps, (step) => step.ms))}.
         {tally.trees < tally.steps &&
-          ` The tables know ${tally.trees.toLocaleString("en")} of the reply's ${plural(tally.steps, "step")}, those that came with their tree.`}
+          ` The tables know ${whole(tally.trees)} of the reply's ${plural(tally.steps, "step")}, those that came with their tree.`}
       </p>
       <section
         class="spec-tables"

@@ -69,8 +69,8 @@ export class Trace {
     for (const token of this.#provenance.take(text, spec?.spans)) this.#tokens.push(token);
   }
 
-  /** The reply has ended. */
-  finish(usage: Usage | null | undefined): void {
-    this.figures.finish(usage);
+  /** The reply has ended; now: as performance.now(). */
+  finish(usage: Usage | null | undefined, now: number): void {
+    this.figures.finish(usage, now);
   }
 }

@@ -13,9 +13,8 @@ export function isSound(tree: StepTree): boolean {
   if (!(size >= 1 && size <= MOST_NODES)) return false;
   if ([parents, sources, estimates, chances].some((list) => list?.length !== size)) return false;
   if (parents.some((parent, node) => (node === 0 ? parent !== -1 : !(parent >= 0 && parent < node)))) return false;
-  if (!texts.every((text) => typeof text === "string") || !sources.every((source) => typeof source === "string")) {
-    return false;
-  }
+  if (![texts, sources].every((list) => list.every((text) => typeof text === "string"))) return false;
+  if (![estimates, chances].every((list) => list.every(Number.isFinite))) return false;
   return (
     (path?.length ?? 0) > 0 &&
     path.every((node, place) => (place === 0 ? node === 0 : parents[node] === path[place - 1]))
@@ -37,14 +36,6 @@ export function depthsOf(tree: StepTree): number[] {
 /** The model's own token behind the accepted ones, or null where the reply was cut before it. */
 export function ownToken(step: Step): StepToken | null {
   return step.tokens[step.accepted] ?? null;
-}
-
-/** What a step brought, computed from its tree and the model's own token: the same as the step's `tokens`. */
-export function tokensOf(tree: StepTree, own: StepToken | null): StepToken[] {
-  const guessed = tree.path
-    .slice(1)
-    .map((node) => ({ text: tree.texts[node] ?? "", source: tree.sources[node] ?? "" }));
-  return own === null ? guessed : [...guessed, own];
 }
 
 /** The node that the step's token at `place` is; null for the model's own, and where the tree is not known. */

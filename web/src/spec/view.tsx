@@ -6,14 +6,13 @@ import { useMemo } from "preact/hooks";
 import { Bars } from "./bars";
 import { Cursor } from "./cursor";
 import { Forest } from "./forest";
-import { useSlow } from "./live";
+import { useParts, useSlow } from "./live";
 import { FiguresPanel } from "./panel";
 import { Stream } from "./stream";
 import { Tables } from "./tables";
 import type { Trace } from "./trace";
 
 const READ_MS = 200; // figures that change faster cannot be read
-const WATCH_MS = 30; // every other frame, which leaves the tree, that is a new one at each step, most of the time
 
 export interface SpeculationProps {
   /** Of the reply to look at; null: there is none yet. */
@@ -42,10 +41,10 @@ function Nothing() {
 
 function Reply({ trace, tick }: { trace: Trace; tick: Signal<number> }) {
   const slow = useSlow(tick, READ_MS);
-  const brisk = useSlow(tick, WATCH_MS);
   const cursor = useMemo(() => new Cursor(trace), [trace]);
   void slow.value;
   const { tally } = trace;
+  const parts = useParts(tally.steps > 0 ? 3 : 0);
   return (
     <>
       <FiguresPanel trace={trace} tick={slow} />
@@ -62,14 +61,10 @@ function Reply({ trace, tick }: { trace: Trace; tick: Signal<number> }) {
             : "The server tells no steps for this reply, so it cannot be said whose guess each token was."}
         </p>
       )}
-      {tally.steps > 0 && (
-        <>
-          <Bars trace={trace} tick={brisk} slow={slow} cursor={cursor} />
-          <Forest tick={tick} cursor={cursor} />
-        </>
-      )}
-      <Stream trace={trace} tick={brisk} slow={slow} cursor={cursor} />
-      {tally.trees > 0 && <Tables trace={trace} tick={slow} />}
+      {parts > 0 && tally.steps > 0 && <Bars trace={trace} tick={tick} slow={slow} cursor={cursor} />}
+      {parts > 1 && tally.steps > 0 && <Forest tick={tick} cursor={cursor} />}
+      <Stream trace={trace} tick={tick} slow={slow} cursor={cursor} />
+      {parts > 2 && tally.trees > 0 && <Tables trace={trace} tick={slow} />}
     </>
   );
 }

@@ -1,7 +1,7 @@
 // Steps, trees and tokens in words.
 
 import type { Step, StepTree } from "../wire/events";
-import { milliseconds } from "./format";
+import { milliseconds, plural, whole } from "./format";
 import { originOf } from "./origins";
 import { reasonOf } from "./reasons";
 
@@ -9,10 +9,6 @@ const CLIPPED = 12; // characters of a token in a drawing; longer ones end in an
 const MARKS: Readonly<Record<string, string>> = { " ": "␣", "\n": "⏎", "\t": "⇥", "\r": "␍" };
 // What would have no shape or change its neighbours' order: controls, and the marks of writing direction.
 const UNSEEN = /[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
-
-export function plural(count: number, one: string, many = `${one}s`): string {
-  return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
-}
 
 /** A token so that blanks can be seen. */
 export function visible(text: string): string {
@@ -31,7 +27,7 @@ export function stepSentence(step: Step, index: number): string {
     step.drafted === 0
       ? "no guess was checked"
       : `${step.accepted} of ${plural(step.drafted, "guess", "guesses")} right`;
-  return `Step ${(index + 1).toLocaleString("en")}: ${checked}, ${plural(step.emitted, "token")} in ${milliseconds(step.ms)}.`;
+  return `Step ${whole(index + 1)}: ${checked}, ${plural(step.emitted, "token")} in ${milliseconds(step.ms)}.`;
 }
 
 /** Why the step verified as much as it did. */

@@ -50,9 +50,9 @@ export function Choices({ room }: { room: Room }) {
           <label class="check">
             <input
               type="checkbox"
+              // biome-ignore lint/a11y/useAriaPropsForRole: a checkbox tells its state itself
               role="switch"
               checked={aloud}
-              aria-checked={aloud}
               onChange={(event) => change(room.options, { aloud: event.currentTarget.checked })}
             />
             Speak replies aloud

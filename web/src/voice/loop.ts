@@ -4,9 +4,9 @@
 //   idle ── words ──> listening ── endTurn ──> thinking ── a clause ──> speaking ── all heard ──> idle or listening
 //                         ^                        └── words ──┬── words ──┘
 //                         └──── cut to what was heard ── interrupted, until response.done
-//
 // The page owns the conversation (Conversation, Pending): a lost socket loses nothing but the reply that was running.
 
+import { advice } from "../wire/errors";
 import type { Fault, ResponseBody, ServerEvent } from "../wire/events";
 import { Pending } from "./pending";
 import type { Ports, State } from "./ports";
@@ -181,7 +181,7 @@ export class VoiceLoop {
 
   #done(reply: Reply, { status, status_details: details, usage }: ResponseBody): void {
     const failed = status === "failed";
-    const why = details?.error?.message || "The server could not finish the reply; say it again.";
+    const why = advice(details?.error ?? {}, "The server could not finish the reply; say it again.");
     this.#running = false;
     reply.turn.finish(usage);
     if (failed && !reply.text) {
@@ -288,10 +288,10 @@ export class VoiceLoop {
     this.#free();
   }
 
-  #fault({ message, event_id: about }: Fault): void {
-    const subject = this.#session.subject(about);
+  #fault(fault: Fault): void {
+    const subject = this.#session.subject(fault.event_id);
     if (subject === "cancel") return; // the reply had just ended
-    const sentence = message || "The server reported an error without saying which; try again.";
+    const sentence = advice(fault, "The server reported an error without saying which; try again.");
     if (subject === "ask" && this.#running) {
       this.#renew(); // the session may hold the words already
       this.#withdraw(sentence);

@@ -59,9 +59,9 @@ function Talking({ room, held, free }: { room: Room; held: boolean; free: boolea
         <label class="check">
           <input
             type="checkbox"
+            // biome-ignore lint/a11y/useAriaPropsForRole: a checkbox tells its state itself
             role="switch"
             checked={free}
-            aria-checked={free}
             onChange={(event) => room.handsFree(event.currentTarget.checked)}
           />
           Hands-free

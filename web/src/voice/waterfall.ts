@@ -1,7 +1,7 @@
 // One turn's times as rows to draw: while the person spoke, after that, and when the person broke in. Each group has a
 // scale of its own, since the first takes seconds and the second should not.
 
-import { milliseconds } from "../spec/format";
+import { milliseconds, plural } from "../spec/format";
 import type { Turn } from "./turn";
 
 export interface Row {
@@ -33,7 +33,7 @@ function whileSpeaking({ begun, appends, ready, ended }: Turn): Group | null {
     name: "While you spoke",
     span: Math.max(1, ended === null ? 0 : ended - begun, ...sent, ...computed),
     rows: [
-      { name: "Words sent", ticks: sent, until: null, note: `${sent.length} times` },
+      { name: "Words sent", ticks: sent, until: null, note: plural(sent.length, "time") },
       {
         name: "Prompt ready",
         ticks: computed,

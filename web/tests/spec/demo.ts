@@ -1,6 +1,6 @@
 // A made-up reply with its trace, as the server tells it: the same steps for the same seed.
 
-import { depthsOf } from "../../src/spec/tree";
+import { depthsOf, type StepToken } from "../../src/spec/tree";
 import type { Spec, Step, StepTree } from "../../src/wire/events";
 
 const TEXT =
@@ -36,10 +36,7 @@ export function* demo({ nodes = 16, seed = 1 }: DemoOptions = {}): Generator<Dem
     const tree = grow(plain ? 1 : nodes, word(at - 1), (depth) => word(at + depth - 1), random, pick);
     const accepted = tree.path.length - 1;
     const own = { text: word(at + accepted), source: "" };
-    const tokens = [
-      ...tree.path.slice(1).map((node) => ({ text: tree.texts[node] ?? "", source: tree.sources[node] ?? "" })),
-      own,
-    ];
+    const tokens = tokensOf(tree, own);
     at += tokens.length;
     const size = tree.texts.length;
     const counts = { drafted: size - 1, accepted, emitted: tokens.length };
@@ -47,6 +44,11 @@ export function* demo({ nodes = 16, seed = 1 }: DemoOptions = {}): Generator<Dem
     const spans = tokens.map(({ text, source }): [number, string] => [[...text].length, source]);
     yield { text: tokens.map(({ text }) => text).join(""), spec: { ...counts, reason, steps: [step], spans } };
   }
+}
+
+/** What a step brings: the guesses on its tree's path, and the model's own token behind them. */
+export function tokensOf({ texts, sources, path }: StepTree, own: StepToken): StepToken[] {
+  return [...path.slice(1).map((node) => ({ text: texts[node] ?? "", source: sources[node] ?? "" })), own];
 }
 
 /** The first `steps` of it. */

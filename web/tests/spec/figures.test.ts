@@ -43,13 +43,22 @@ test("usage has the last word on tokens, tells of the cache, and leaves tokens p
   const figures = new Figures(0);
   figures.delta(10, { drafted: 0, accepted: 0, emitted: 1 });
   figures.delta(20, { drafted: 1, accepted: 1, emitted: 2 });
-  figures.finish({ output_tokens: 5, input_tokens: 40, input_token_details: { cached_tokens: 10 } });
+  figures.finish({ output_tokens: 5, input_tokens: 40, input_token_details: { cached_tokens: 10 } }, 20);
   expect(figures.tokens).toBe(5);
   expect(figures.tpot).toBe(2.5);
   expect(figures.perStep).toBe(1.5);
   expect(figures.cacheHit).toBe(0.25);
-  figures.finish(undefined);
+  figures.finish(undefined, 20);
   expect(figures.tokens).toBe(5);
+});
+
+test("the time of tokens without text counts as their number does", () => {
+  const figures = new Figures(0);
+  for (const now of [10, 20, 30]) figures.delta(now, { drafted: 0, accepted: 0, emitted: 1 });
+  expect(figures.tpot).toBe(10);
+  figures.finish({ output_tokens: 5 }, 50);
+  expect(figures.tpot).toBe(10);
+  expect(figures.ttft).toBe(10);
 });
 
 test("a server without speculation figures, or with nonsense in them, gives no numbers from nowhere", () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { decimal, milliseconds, percent } from "../../src/spec/format";
+import { decimal, milliseconds, percent, plural, whole } from "../../src/spec/format";
 
 test.each([
   [null, "–"],
@@ -19,4 +19,9 @@ test("decimals keep three digits or so", () => {
 
 test("shares are whole percents", () => {
   expect([null, 0, 0.625, 1].map(percent)).toEqual(["–", "0 %", "63 %", "100 %"]);
+});
+
+test("counts have their thousands apart and the right word behind them", () => {
+  expect([null, 0, 2.6, 12345].map(whole)).toEqual(["–", "0", "3", "12,345"]);
+  expect([plural(1, "guess", "guesses"), plural(2000, "token")]).toEqual(["1 guess", "2,000 tokens"]);
 });

@@ -90,7 +90,7 @@ describe("Trace", () => {
     const trace = traced(demoDeltas(3));
     expect(trace.figures.ttft).toBe(110);
     expect(trace.figures.tpot).toBeCloseTo(20 / (trace.figures.tokens - 1));
-    trace.finish({ output_tokens: 50, input_tokens: 10, input_token_details: { cached_tokens: 5 } });
+    trace.finish({ output_tokens: 50, input_tokens: 10, input_token_details: { cached_tokens: 5 } }, 900);
     expect([trace.figures.tokens, trace.figures.cacheHit]).toEqual([50, 0.5]);
   });
 });

@@ -4,10 +4,10 @@ import { render } from "preact";
 import { act } from "preact/test-utils";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Trace } from "../../src/spec/trace";
-import { tokensOf } from "../../src/spec/tree";
+import type { StepToken } from "../../src/spec/tree";
 import { SpeculationView } from "../../src/spec/view";
 import type { Step } from "../../src/wire/events";
-import { demo } from "./demo";
+import { demo, tokensOf } from "./demo";
 
 const PLAIN: Step = {
   ...{ ms: 5, nodes: 1, drafted: 0, accepted: 0, emitted: 1, reason: "off" },
@@ -40,10 +40,8 @@ function shown(steps: number, trace = new Trace(0)) {
       tick.value += 1;
     });
   act(() => render(<SpeculationView trace={trace} tick={tick} />, root));
-  if (steps > 0) {
-    more(steps);
-    act(() => void vi.advanceTimersByTime(500));
-  }
+  if (steps > 0) more(steps);
+  for (let part = 0; part < 4; part += 1) act(() => void vi.advanceTimersByTime(200)); // they come one after the other
   return { trace, tick, more };
 }
 
@@ -89,7 +87,7 @@ describe("SpeculationView", () => {
         .filter(({ dataset }) => dataset.accepted === "true")
         .map(({ dataset }) => Number(dataset.node));
       expect(accepted.sort((a, b) => a - b)).toEqual([...tree.path].sort((a, b) => a - b));
-      expect(tokensOf({ ...tree, path: accepted }, step.tokens.at(-1) ?? null)).toEqual(step.tokens);
+      expect(tokensOf({ ...tree, path: accepted }, step.tokens.at(-1) as StepToken)).toEqual(step.tokens);
       expect(one('[data-node="own"] .spec-word').textContent?.length).toBeGreaterThan(0);
     }
   });

@@ -139,3 +139,14 @@ export class Stage {
     return this.loop.conversation.lines.map(({ role, text, cut }) => `${role}: ${text}${cut ? " |" : ""}`);
   }
 }
+
+/** What the model answers. */
+export const REPLY = "It is far. Very far.";
+
+/** The event that keeps the first `end` code points of it. */
+export const truncate = (end: number) => ({
+  type: "conversation.item.truncate",
+  item_id: "reply_1",
+  content_index: 0,
+  x_text_end: end,
+});
