@@ -66,6 +66,11 @@ export function figures(history: History, { now, recent, always }: Spans): Figur
       note: "since the start",
     },
     { id: "sockets", label: "Open sockets", value: whole(level(history, FAMILIES.sockets)), note: "realtime, now" },
-    { id: "preemptions", label: "Put back", value: whole(preempted), note: "times a reply made room" },
+    {
+      id: "preemptions",
+      label: "Preemptions",
+      value: whole(preempted),
+      note: "times a reply was put back to make room",
+    },
   ];
 }
