@@ -103,9 +103,9 @@ export class Conversation {
 
   /**
    * Other turns in place of these; none for a new conversation. What runs is stopped. A last turn that was running when
-   * it was kept is taken up again where `now`, in milliseconds, is given, and told as broken off otherwise.
+   * it was kept is taken up again where `resume` says so, and told as broken off otherwise.
    */
-  load(turns: Turn[], now: number | null = null): Effect[] {
+  load(turns: Turn[], resume = false): Effect[] {
     const renew = this.#renew();
     if (this.busy) this.#end("stopped", "stopped");
     this.turns = [...turns];
@@ -113,10 +113,10 @@ export class Conversation {
     this.#before = null;
     const last = this.reply;
     if (last?.state !== "running") return renew;
-    if (last.place && now !== null) {
+    if (last.place && resume) {
       this.phase = "replying";
       this.#asks = ASKS_PER_TURN;
-      last.trace = new Trace(now);
+      last.trace = new Trace(null);
     } else this.#end("interrupted", LOST);
     return renew;
   }
@@ -276,6 +276,7 @@ export class Conversation {
     const reply = this.reply;
     if (reply) {
       Object.assign(reply, { state, place: null });
+      if (!reply.trace?.ended) reply.trace?.finish(null);
       reply.note = [note, summary(reply)].filter(Boolean).join(" · ");
     }
     this.phase = "idle";

@@ -1,4 +1,4 @@
-// The kept conversations, to open, rename, take along or remove.
+// The kept conversations, to open, rename, download or remove.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Entry } from "./cabinet";
@@ -35,7 +35,7 @@ export function List({ room, chosen, exportAs }: ListProps) {
           </>
         )}
       </p>
-      <h2>Take this conversation along</h2>
+      <h2>Download this conversation</h2>
       <div class="chat-joined">
         <button type="button" disabled={empty} onClick={() => exportAs("markdown")}>
           Markdown

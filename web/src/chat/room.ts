@@ -51,7 +51,7 @@ export class Room {
     this.records = new Records({
       turns: () => this.conversation.turns,
       at: () => this.editing.value !== null || this.conversation.busy,
-      show: (turns, resume) => this.#act((now) => this.conversation.load(turns, resume ? now : null)),
+      show: (turns, resume) => this.#act(() => this.conversation.load(turns, resume)),
     });
     this.#link = server.link({
       onEvent: (event) => {

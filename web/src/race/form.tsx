@@ -61,7 +61,7 @@ export function RaceFields({ room, form, settings }: RaceFieldsProps) {
           >
             {SAMPLES.map(({ id, name, hint }) => (
               <option key={id} value={id}>
-                {name}: {hint}
+                {name} ({hint})
               </option>
             ))}
             <option value={OWN}>Your own</option>

@@ -28,7 +28,7 @@ export const SAMPLES: readonly [Sample, ...Sample[]] = [
   {
     id: "chat",
     name: "Conversation",
-    hint: "free prose: little can be foreseen",
+    hint: "free prose, of which little can be foreseen",
     text: "Explain to a curious child why the sky is blue and why sunsets are red.",
   },
   {

@@ -11,7 +11,7 @@ const count = (value: number | undefined) =>
   value !== undefined && Number.isFinite(value) && value > 0 ? Math.floor(value) : 0;
 
 export class Figures {
-  readonly #sent: number;
+  readonly #sent: number | null;
   #first: number | null = null;
   #end = 0;
   #emitted = 0;
@@ -22,7 +22,8 @@ export class Figures {
   prompt: number | null = null;
   cached: number | null = null;
 
-  constructor(sentAt: number) {
+  /** sentAt: null where the reply is taken up after it had begun, so that its first text was not seen to come. */
+  constructor(sentAt: number | null) {
     this.#sent = sentAt;
   }
 
@@ -48,12 +49,13 @@ export class Figures {
   }
 
   get ttft(): number | null {
-    return this.#first === null ? null : this.#first - this.#sent;
+    return this.#first === null || this.#sent === null ? null : this.#first - this.#sent;
   }
 
   get tpot(): number | null {
     const span = this.#end - (this.#first ?? this.#end);
-    return this.tokens > 1 && span > 0 ? span / (this.tokens - 1) : null;
+    const tokens = this.#sent === null ? this.#emitted : this.tokens; // what came before it was taken up took no time here
+    return tokens > 1 && span > 0 ? span / (tokens - 1) : null;
   }
 
   get rate(): number | null {

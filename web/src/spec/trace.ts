@@ -11,14 +11,16 @@ const KEPT_STEPS = 512;
 const KEPT_TOKENS = 2000;
 
 export class Trace {
+  /** The reply has ended, or will not go on. */
+  ended = false;
   readonly figures: Figures;
   readonly tally = new Tally();
   readonly #steps = new Recent<Step>(KEPT_STEPS);
   readonly #tokens = new Recent<TracedToken>(KEPT_TOKENS);
   readonly #provenance = new Provenance();
 
-  /** sentAt: when response.create was sent, as performance.now(). */
-  constructor(sentAt: number) {
+  /** sentAt: when response.create was sent, as performance.now(); null for a reply that is taken up midway. */
+  constructor(sentAt: number | null) {
     this.figures = new Figures(sentAt);
   }
 
@@ -69,8 +71,9 @@ export class Trace {
     for (const token of this.#provenance.take(text, spec?.spans)) this.#tokens.push(token);
   }
 
-  /** The reply has ended; now: as performance.now(). */
+  /** The reply has ended; usage: null where the server did not get to say. now: as performance.now(). */
   finish(usage: Usage | null | undefined, now: number): void {
+    this.ended = true;
     this.figures.finish(usage, now);
   }
 }

@@ -39,6 +39,15 @@ function Nothing() {
   );
 }
 
+/** Why no step of the reply is shown. */
+function silence({ tally, ended }: Trace): string {
+  if (tally.tokens.size > 0) {
+    return "The server tells no steps for this reply, so it cannot be said whose guess each token was.";
+  }
+  if (ended) return "No step of this reply reached this page; ask again to see how a reply is made.";
+  return "No step has come yet; the reply's next ones will be seen here.";
+}
+
 function Reply({ trace, tick }: { trace: Trace; tick: Signal<number> }) {
   const slow = useSlow(tick, READ_MS);
   const cursor = useMemo(() => new Cursor(trace), [trace]);
@@ -50,17 +59,11 @@ function Reply({ trace, tick }: { trace: Trace; tick: Signal<number> }) {
       <FiguresPanel trace={trace} tick={slow} />
       {trace.off && (
         <p class="spec-empty">
-          Speculation is off for this reply: each step checks no guess and brings one token. Switch it on in the
-          settings to compare.
+          Speculation is off for this reply: each step checks no guess and brings one token. Switch it on beside the
+          figures above the message to compare.
         </p>
       )}
-      {tally.steps === 0 && (
-        <p class="spec-empty">
-          {tally.tokens.size === 0
-            ? "The reply has not begun; its steps will be seen here."
-            : "The server tells no steps for this reply, so it cannot be said whose guess each token was."}
-        </p>
-      )}
+      {tally.steps === 0 && <p class="spec-empty">{silence(trace)}</p>}
       {parts > 0 && tally.steps > 0 && <Bars trace={trace} tick={tick} slow={slow} cursor={cursor} />}
       {parts > 1 && tally.steps > 0 && <Forest tick={tick} cursor={cursor} />}
       <Stream trace={trace} tick={tick} slow={slow} cursor={cursor} />

@@ -134,10 +134,11 @@ describe("a reload", () => {
 
   it("takes the reply up", () => {
     const conversation = new Conversation();
-    conversation.load(unkeep(stored()), 50);
+    conversation.load(unkeep(stored()), true);
     expect(conversation.phase).toBe("replying");
     expect(types(conversation.receive(UP, 60))).toEqual(["x_response.resume"]);
     conversation.receive(delta("lo", 2), 61);
+    expect(conversation.reply?.trace?.figures.ttft).toBeNull(); // its first text came to the page before
     conversation.receive(done("completed"), 62);
     expect(turns(conversation)).toEqual([
       ["user", "Hi", "done"],
@@ -148,7 +149,7 @@ describe("a reload", () => {
 
   it("that was too long ago keeps what had arrived", () => {
     const conversation = new Conversation();
-    conversation.load(unkeep(stored()), 50);
+    conversation.load(unkeep(stored()), true);
     const [resume] = events(conversation.receive(UP, 60));
     conversation.receive(fault("Gone.", resume?.event_id, "response_not_found"), 61);
     expect(turns(conversation).at(-1)).toEqual(["assistant", "Hel", "interrupted"]);
@@ -160,7 +161,7 @@ describe("a reload", () => {
     asked.say("Hi", SETTINGS, 0);
     asked.receive(CREATED, 1);
     const conversation = new Conversation();
-    conversation.load(unkeep(asked.turns.map(keep)), 50);
+    conversation.load(unkeep(asked.turns.map(keep)), true);
     const [resume] = events(conversation.receive(UP, 60));
     conversation.receive(fault("Gone.", resume?.event_id), 61);
     expect([conversation.busy, conversation.notice?.action]).toEqual([false, "retry"]);

@@ -61,6 +61,15 @@ test("the time of tokens without text counts as their number does", () => {
   expect(figures.ttft).toBe(10);
 });
 
+test("a reply taken up midway has no TTFT, and its TPOT is that of the tokens seen to come", () => {
+  const figures = new Figures(null);
+  figures.delta(1000, { drafted: 0, accepted: 0, emitted: 1 });
+  figures.delta(1050, { drafted: 0, accepted: 0, emitted: 1 });
+  figures.delta(1100, { drafted: 0, accepted: 0, emitted: 1 });
+  figures.finish({ output_tokens: 101 }, 1100);
+  expect([figures.ttft, figures.tpot, figures.tokens]).toEqual([null, 50, 101]);
+});
+
 test("a server without speculation figures, or with nonsense in them, gives no numbers from nowhere", () => {
   const figures = new Figures(0);
   figures.delta(10, undefined);

@@ -57,7 +57,11 @@ describe("SpeculationView", () => {
     act(() => render(<SpeculationView trace={null} tick={signal(0)} />, root));
     expect(one(".spec-empty").textContent).toContain("Ask something");
     shown(0);
-    expect(one(".spec-empty").textContent).toContain("has not begun");
+    expect(one(".spec-empty").textContent).toContain("No step has come yet");
+    const lost = new Trace(null);
+    lost.finish(null);
+    shown(0, lost);
+    expect(one(".spec-empty").textContent).toContain("ask again");
   });
 
   it("says that speculation is off, and that a server tells no steps", () => {
