@@ -19,7 +19,7 @@ export class Scrollers {
 
 function reach(element: HTMLElement): void {
   const wide = element.scrollWidth > element.clientWidth;
-  if (wide === (element.tabIndex === 0)) return;
+  if (wide === element.hasAttribute("tabindex")) return;
   if (wide) {
     element.tabIndex = 0;
     element.role = "group";
