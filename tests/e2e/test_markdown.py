@@ -52,6 +52,7 @@ def test_a_reply_is_shown_as_markdown(tab: Tab, scripted: Scripted) -> None:
     expect(text.locator("blockquote")).to_have_attribute("dir", "rtl")
     expect(text.get_by_role("checkbox", name="Done")).to_be_disabled()
     expect(text.locator(".hljs-number")).to_have_text("42")
+    expect(text.locator("a")).to_have_count(3)
     assert text.locator("a").evaluate_all("links => links.map(({href}) => href)") == [
         "https://e.example/",
         "https://e.example/later",
@@ -65,6 +66,7 @@ def test_a_reply_is_shown_as_markdown(tab: Tab, scripted: Scripted) -> None:
 
 def test_wide_code_is_reached_and_copied_by_keyboard(tab: Tab, scripted: Scripted) -> None:
     scripted.reply = tokens
+    tab.page.set_viewport_size({"width": 320, "height": 700})
     page = tab.open(scripted.url)
     tab.ask("Show it")
     tab.finish()
@@ -74,7 +76,6 @@ def test_wide_code_is_reached_and_copied_by_keyboard(tab: Tab, scripted: Scripte
     page.locator("#message").focus()
     page.keyboard.press("Control+V")
     expect(page.locator("#message")).to_have_value(re.compile(r"^def answer\(\): .* 42$"))
-    page.set_viewport_size({"width": 320, "height": 700})
     code = page.locator(".md-code pre")
     expect(code).to_have_attribute("tabindex", "0")
     page.get_by_role("button", name="Copy code").focus()
