@@ -276,7 +276,7 @@ export class Conversation {
     const reply = this.reply;
     if (reply) {
       Object.assign(reply, { state, place: null });
-      if (!reply.trace?.ended) reply.trace?.finish(null);
+      reply.trace?.close();
       reply.note = [note, summary(reply)].filter(Boolean).join(" · ");
     }
     this.phase = "idle";

@@ -35,6 +35,7 @@ export class CodeView {
     head.append(name, status, button);
     this.scroller.className = "md-scroll";
     this.scroller.dir = "ltr";
+    this.scroller.role = "group";
     this.scroller.ariaLabel = `Code: ${code.language || "text"}`;
     this.scroller.append(this.#code);
     this.element.append(head, this.scroller);

@@ -142,6 +142,7 @@ export class Drawing implements BlockSink {
   #scroller(table: HTMLElement): HTMLElement {
     const scroller = document.createElement("div");
     scroller.className = "md-scroll";
+    scroller.role = "group";
     scroller.ariaLabel = "Table";
     scroller.append(table);
     this.#scrollers.add(scroller);

@@ -3,7 +3,7 @@
 export class Scrollers {
   #sizes: ResizeObserver | null = null;
 
-  /** Keeps an eye on an element with the class `md-scroll` and a label. */
+  /** Keeps an eye on an element with the class `md-scroll`, a role and a label. */
   add(element: HTMLElement): void {
     this.#sizes ??= new ResizeObserver((entries) => {
       for (const { target } of entries) if (target instanceof HTMLElement) reach(target);
@@ -19,12 +19,7 @@ export class Scrollers {
 
 function reach(element: HTMLElement): void {
   const wide = element.scrollWidth > element.clientWidth;
-  if (wide === (element.tabIndex === 0)) return;
-  if (wide) {
-    element.tabIndex = 0;
-    element.role = "group";
-  } else {
-    element.removeAttribute("tabindex");
-    element.removeAttribute("role");
-  }
+  if (wide === element.hasAttribute("tabindex")) return;
+  if (wide) element.tabIndex = 0;
+  else element.removeAttribute("tabindex");
 }

@@ -14,7 +14,7 @@ const SLICE = 512;
 /** Drawing takes at most one part in so many of the time. */
 const SHARE = 6;
 
-/** Milliseconds after which it goes on even if the page is hidden and has no frames. */
+/** Milliseconds after which it goes on in any case: if the page is hidden and has no frames, or was held up while it drew. */
 const PATIENCE = 250;
 
 /** Shows a growing text inside `root`, which is its own. */
@@ -89,7 +89,7 @@ export class MarkdownStream {
     const end = performance.now();
     // With more to read, as long is spent on reading as on laying out; else drawing keeps to its share.
     if (this.#at < this.#text.length) this.#budget = Math.min(2 * BUDGET, Math.max(BUDGET / 2, end - read));
-    else this.#notBefore = Math.max(read + PACE_MS, end + (end - read) * SHARE);
+    else this.#notBefore = Math.max(read + PACE_MS, end + Math.min(PATIENCE, (end - read) * SHARE));
   }
 
   /** A little of what is to do; false when there is nothing. */

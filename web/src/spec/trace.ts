@@ -71,9 +71,14 @@ export class Trace {
     for (const token of this.#provenance.take(text, spec?.spans)) this.#tokens.push(token);
   }
 
-  /** The reply has ended; usage: null where the server did not get to say. now: as performance.now(). */
-  finish(usage: Usage | null | undefined, now: number): void {
+  /** The reply is over, and the server did not get to say how it ended. */
+  close(): void {
     this.ended = true;
+  }
+
+  /** The reply has ended; now: as performance.now(). */
+  finish(usage: Usage | null | undefined, now: number): void {
+    this.close();
     this.figures.finish(usage, now);
   }
 }

@@ -57,7 +57,7 @@ const ATTACKS = [
 
 describe("A hostile text", () => {
   it.each(ATTACKS)("becomes nothing but text and plain elements: %j", (text) => {
-    for (const root of [shown([text]), shown([...text])]) {
+    for (const root of [shown([text]), shown([...text], (index) => index % 8 === 0)]) {
       for (const element of root.querySelectorAll("*")) {
         expect(ALLOWED).toContain(element.tagName);
         for (const name of element.getAttributeNames()) expect(ATTRIBUTES).toContain(name);

@@ -59,7 +59,7 @@ describe("SpeculationView", () => {
     shown(0);
     expect(one(".spec-empty").textContent).toContain("No step has come yet");
     const lost = new Trace(null);
-    lost.finish(null);
+    lost.close();
     shown(0, lost);
     expect(one(".spec-empty").textContent).toContain("ask again");
   });
