@@ -22,5 +22,8 @@ export default defineConfig({
   },
   // The development server passes the API on to a Paceline server, whose gate sees a page of its own host.
   server: { proxy: Object.fromEntries(API.map((path) => [path, { target: SERVER, ws: true }])) },
-  test: { include: ["tests/**/*.test.{ts,tsx}"] },
+  test: {
+    include: ["tests/**/*.test.{ts,tsx}"],
+    testTimeout: 30_000, // long texts read many times, perhaps on a busy machine
+  },
 });

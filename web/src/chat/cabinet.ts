@@ -1,7 +1,7 @@
 // The conversations kept in this browser: an IndexedDB store, one record a conversation and a small one for the list.
 
 import { createStore, promisifyRequest, type UseStore } from "idb-keyval";
-import type { KeptTurn } from "./turns";
+import { isKeptTurn, type KeptTurn } from "./turns";
 
 export interface Kept {
   id: string;
@@ -30,6 +30,25 @@ export function titleOf({ title, turns }: Pick<Kept, "title" | "turns">): string
   return title ?? (short || "Conversation");
 }
 
+/** Whether what was stored is a line of the list: another version of the page may have stored something else. */
+export function isEntry(stored: unknown): stored is Entry {
+  const { id, title, at } = (stored ?? {}) as Partial<Entry>;
+  return typeof id === "string" && typeof title === "string" && typeof at === "number";
+}
+
+/** What was stored as the conversation `id`, as far as it is one; undefined where it is none. */
+export function keptFrom(id: string, stored: unknown): Kept | undefined {
+  const { title, turns, at, revision } = (stored ?? {}) as Partial<Kept>;
+  if (!Array.isArray(turns)) return undefined;
+  return {
+    id,
+    title: typeof title === "string" ? title : null,
+    turns: turns.filter(isKeptTurn),
+    at: typeof at === "number" ? at : 0,
+    revision: typeof revision === "number" ? revision : 0,
+  };
+}
+
 /** Every method rejects where the browser's storage is full, forbidden or broken. */
 export class Cabinet {
   #store: UseStore | null = null;
@@ -37,19 +56,19 @@ export class Cabinet {
   /** Newest first. */
   async list(): Promise<Entry[]> {
     const range = IDBKeyRange.bound("entry:", "entry;", false, true);
-    const entries = await this.#use<Entry[]>("readonly", (store) => promisifyRequest(store.getAll(range)));
-    return entries.sort((a, b) => b.at - a.at);
+    const entries = await this.#use<unknown[]>("readonly", (store) => promisifyRequest(store.getAll(range)));
+    return entries.filter(isEntry).sort((a, b) => b.at - a.at);
   }
 
-  load(id: string): Promise<Kept | undefined> {
-    return this.#use("readonly", (store) => promisifyRequest(store.get(`kept:${id}`)));
+  async load(id: string): Promise<Kept | undefined> {
+    return keptFrom(id, await this.#use("readonly", (store) => promisifyRequest(store.get(`kept:${id}`))));
   }
 
   /** Puts it there. False, and nothing is changed, where what is there is not of the revision `seen`. */
   save(kept: Kept, seen: number): Promise<boolean> {
     const entry: Entry = { id: kept.id, title: titleOf(kept), at: kept.at };
     return this.#use("readwrite", async (store) => {
-      const there: Kept | undefined = await promisifyRequest(store.get(`kept:${kept.id}`));
+      const there = keptFrom(kept.id, await promisifyRequest(store.get(`kept:${kept.id}`)));
       if (there !== undefined && there.revision !== seen) return false;
       store.put(kept, `kept:${kept.id}`);
       store.put(entry, `entry:${kept.id}`);

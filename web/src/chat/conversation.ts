@@ -202,7 +202,7 @@ export class Conversation {
   }
 
   #up(session: ServerEvent["session"], now: number): Effect[] {
-    this.model = typeof session?.model === "string" ? session.model : this.model;
+    this.model = session?.model ?? this.model;
     const place = this.busy ? this.reply?.place : null;
     this.#session.open(Boolean(place));
     if (!place) return this.#replay(now);
@@ -218,7 +218,7 @@ export class Conversation {
 
   #grow({ delta, response_id, x_seq, x_spec }: ServerEvent, now: number): void {
     const reply = this.reply;
-    if (typeof delta !== "string" || !reply) return;
+    if (delta === undefined || !reply) return;
     this.#name(response_id);
     if (reply.place && x_seq !== undefined) {
       if (x_seq <= reply.place.seq) return; // a resumed reply may bring a delta again

@@ -13,9 +13,11 @@ import { Records } from "./records";
 import type { Turn } from "./turns";
 
 const STOP_PATIENCE_MS = 5_000; // a stop takes one verify step; after this the session is left behind
+const STORE_PATIENCE_MS = 2_000; // browsers' stores have been known to never answer; what comes later is still shown
 const TYPING_PAUSE_MS = 80;
 const LONGEST_SPOKEN = 4_000; // characters, some minutes of speech; whoever wants the rest reads it at their own pace
 const local = () => localStorage;
+const session = () => sessionStorage;
 
 export class Room {
   readonly conversation = new Conversation();
@@ -44,8 +46,8 @@ export class Room {
   constructor(server: Server, values: Signal<FormValues>) {
     this.#server = server;
     this.#values = values;
-    const { text } = recall(local, "draft");
-    this.draft = signal(typeof text === "string" ? text : "");
+    const drafts = [session, local].map((storage) => recall(storage, "draft").text); // this tab's, or the newest
+    this.draft = signal(drafts.find((text) => typeof text === "string") ?? "");
     this.records = new Records({
       turns: () => this.conversation.turns,
       at: () => this.editing.value !== null || this.conversation.busy,
@@ -67,10 +69,14 @@ export class Room {
 
   /** Connects, once what was open before a reload is there again. */
   async start(): Promise<void> {
-    await this.records.start();
+    const patience = new Promise((resolve) => setTimeout(resolve, STORE_PATIENCE_MS));
+    await Promise.race([this.records.start(), patience]);
     this.#link.renew();
     addEventListener("online", () => this.hurry());
-    addEventListener("pagehide", () => this.records.now());
+    addEventListener("pagehide", () => {
+      this.records.now();
+      this.#setDraft(this.draft.value); // the pause after the last letter may not be over
+    });
     document.addEventListener("visibilitychange", () => {
       if (document.visibilityState === "visible")
         this.hurry(); // a phone wakes up: do not sit out the wait
@@ -190,7 +196,7 @@ export class Room {
     this.draft.value = text;
     clearTimeout(this.#typing);
     this.#typing = 0;
-    remember(local, "draft", { text });
+    for (const storage of [session, local]) remember(storage, "draft", { text });
   }
 
   #typed(): void {

@@ -58,15 +58,19 @@ export function keep({ role, text, state, note, place }: Turn): KeptTurn {
   return place === null ? { role, text, state, note } : { role, text, state, note, place: { ...place } };
 }
 
-/** Stored turns back as turns; what is not one is left out. */
-export function unkeep(kept: unknown): Turn[] {
-  return Array.isArray(kept) ? kept.filter(isTurn).map(({ role, text, ...more }) => newTurn(role, text, more)) : [];
+/** Stored turns back as turns. */
+export function unkeep(kept: readonly KeptTurn[]): Turn[] {
+  return kept.map(({ role, text, state, note, place = null }) => newTurn(role, text, { state, note, place }));
 }
 
-function isTurn(value: unknown): value is KeptTurn {
-  const { role, text, state, note } = (value ?? {}) as Partial<KeptTurn>;
+/** Whether what was stored is a turn. */
+export function isKeptTurn(stored: unknown): stored is KeptTurn {
+  const { role, text, state, note, place } = (stored ?? {}) as Partial<KeptTurn>;
   const speaks = role === "user" || role === "assistant";
-  return speaks && typeof text === "string" && STATES.includes(state as TurnState) && typeof note === "string";
+  const placed = place === undefined || (typeof place?.id === "string" && typeof place.seq === "number");
+  return (
+    speaks && placed && typeof text === "string" && STATES.includes(state as TurnState) && typeof note === "string"
+  );
 }
 
 /** One line that says how a reply came about, enough to make it again. */

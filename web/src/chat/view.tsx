@@ -3,6 +3,7 @@
 import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { themeSignal } from "../settings/theme";
+import { Boundary } from "../shell/boundary";
 import { copy, download } from "../shell/browser";
 import { Lazy } from "../shell/lazy";
 import type { ViewProps } from "../shell/view";
@@ -186,7 +187,9 @@ function Steps({ room }: { room: Room }) {
   const props: StepsProps = { trace: room.shown?.trace ?? null, tick: room.frames.tick };
   return (
     <div id="steps">
-      <Lazy load={loadSteps} props={props} />
+      <Boundary about={room.shown?.key}>
+        <Lazy load={loadSteps} props={props} />
+      </Boundary>
     </div>
   );
 }

@@ -3,6 +3,8 @@
 import FAMILIES from "./families.json";
 import type { Named, Span } from "./span";
 
+const MOST_DEPTHS = 256; // a table with more columns is none; the server's trees have up to 64 nodes
+
 export interface Guesses {
   drafted: number;
   accepted: number;
@@ -29,15 +31,18 @@ export function acceptance(span: Span): Guesser[] {
   return [["all", all] satisfies [string, Guesses[]], ...each].map(([name, depths]) => ({
     name,
     total: depths.reduce(added, { drafted: 0, accepted: 0 }),
-    depths: depths.slice(0, deepest),
+    depths: Array.from({ length: deepest }, (_, index) => depths[index] ?? { drafted: 0, accepted: 0 }),
   }));
 }
 
 function depthsOf(span: Span, drafted: Named, accepted: Named, where: Readonly<Record<string, string>>): Guesses[] {
+  const made = span.by(drafted, "depth", where);
   const right = span.by(accepted, "depth", where);
-  return [...span.by(drafted, "depth", where)]
-    .sort(([a], [b]) => Number(a) - Number(b))
-    .map(([depth, count]) => ({ drafted: count, accepted: right.get(depth) ?? 0 }));
+  const deepest = Math.max(0, ...[...made.keys()].map(Number).filter((depth) => depth <= MOST_DEPTHS));
+  return Array.from({ length: deepest }, (_, index) => {
+    const depth = String(index + 1);
+    return { drafted: made.get(depth) ?? 0, accepted: right.get(depth) ?? 0 };
+  });
 }
 
 function added(sum: Guesses, { drafted, accepted }: Guesses): Guesses {

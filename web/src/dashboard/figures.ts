@@ -46,10 +46,10 @@ export function figures(history: History, { now, recent, always }: Spans): Figur
       value: share(busy.ratio(FAMILIES.accepted, FAMILIES.drafted)),
       note: `of those verified, ${over}`,
     },
-    { id: "ttft", label: "First token", value: p50(FAMILIES.ttft), note: `half are sooner (p50), ${over}` },
+    { id: "ttft", label: "First token (TTFT)", value: p50(FAMILIES.ttft), note: `half are sooner (p50), ${over}` },
     {
       id: "tpot",
-      label: "Per further token",
+      label: "Per token (TPOT)",
       value: p50(FAMILIES.tpot),
       note: `half are faster (p50), ${over}`,
     },
@@ -66,6 +66,6 @@ export function figures(history: History, { now, recent, always }: Spans): Figur
       note: "since the start",
     },
     { id: "sockets", label: "Open sockets", value: whole(level(history, FAMILIES.sockets)), note: "realtime, now" },
-    { id: "preemptions", label: "Put back", value: whole(preempted), note: "times a reply made room" },
+    { id: "preemptions", label: "Preemptions", value: whole(preempted), note: "replies put back to make room" },
   ];
 }

@@ -20,8 +20,8 @@ const LATENCY = { marks: "milliseconds, at most", unit: seconds, mark: secondsMa
 const SIZE = { marks: "at most", unit: amount, mark: countMark };
 
 export const SPREADS: readonly Spread[] = [
-  { id: "ttft", title: "Time to first token", family: FAMILIES.ttft, ...LATENCY },
-  { id: "tpot", title: "Time per further token", family: FAMILIES.tpot, ...LATENCY },
+  { id: "ttft", title: "Time to first token (TTFT)", family: FAMILIES.ttft, ...LATENCY },
+  { id: "tpot", title: "Time per output token (TPOT)", family: FAMILIES.tpot, ...LATENCY },
   { id: "itl", title: "Gap between two deltas", family: FAMILIES.itl, ...LATENCY },
   { id: "queued", title: "Wait for the first step", family: FAMILIES.queued, ...LATENCY },
   { id: "e2e", title: "Whole reply", family: FAMILIES.e2e, ...LATENCY },

@@ -107,7 +107,7 @@ export class History {
       }
     }
     const raw = Float64Array.from(this.#columns, ({ counts }) => (counts ? 0 : Number.NaN));
-    for (const [{ index, counts }, value] of cells) raw[index] = counts && !Number.isFinite(value) ? 0 : value;
+    for (const [{ index }, value] of cells) if (Math.abs(value) <= Number.MAX_SAFE_INTEGER) raw[index] = value;
     return [raw, Number.isFinite(created) ? created : Number.NaN];
   }
 

@@ -3,6 +3,7 @@
 
 import { useMemo } from "preact/hooks";
 import { Chat } from "../chat/view";
+import { Boundary } from "./boundary";
 import { Lazy } from "./lazy";
 import { routeSignal } from "./route";
 import type { View, ViewProps } from "./view";
@@ -34,11 +35,15 @@ export function App(props: ViewProps) {
         </nav>
       </header>
       <div class="view" hidden={shown !== "chat"}>
-        <Chat {...props} />
+        <Boundary>
+          <Chat {...props} />
+        </Boundary>
       </div>
       {shown !== "chat" && (
         <div class="view" key={shown}>
-          <Lazy load={LOADERS[shown]} props={props} />
+          <Boundary>
+            <Lazy load={LOADERS[shown]} props={props} />
+          </Boundary>
         </div>
       )}
     </>

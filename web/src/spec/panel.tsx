@@ -9,7 +9,7 @@ export function FiguresPanel({ trace, tick }: { trace: Trace; tick: ReadonlySign
   const { figures } = trace;
   const told: [string, string, string][] = [
     ["First token", milliseconds(figures.ttft), "Time from the request to the first text (TTFT)"],
-    ["Per token", milliseconds(figures.tpot), "Time per token from the first to the last (TPOT)"],
+    ["Per token", milliseconds(figures.tpot), "Time per output token after the first (TPOT)"],
     ["Tokens/s", decimal(figures.rate), "Tokens per second, the reverse of the time per token"],
     ["Tokens/step", decimal(figures.perStep), "Tokens per verify step; 1 is plain decoding"],
     ["Accepted", percent(figures.acceptance), "Share of the guesses that became text"],

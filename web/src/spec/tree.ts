@@ -9,16 +9,11 @@ const MOST_NODES = 256; // the server verifies up to 64; more is not a tree that
 /** Whether parents come before children, all lists are as long, and the path leads from the root downwards. */
 export function isSound(tree: StepTree): boolean {
   const { texts, parents, sources, estimates, chances, path } = tree;
-  const size = texts?.length;
-  if (!(size >= 1 && size <= MOST_NODES)) return false;
-  if ([parents, sources, estimates, chances].some((list) => list?.length !== size)) return false;
+  const size = texts.length;
+  if (size < 1 || size > MOST_NODES) return false;
+  if ([parents, sources, estimates, chances].some(({ length }) => length !== size)) return false;
   if (parents.some((parent, node) => (node === 0 ? parent !== -1 : !(parent >= 0 && parent < node)))) return false;
-  if (![texts, sources].every((list) => list.every((text) => typeof text === "string"))) return false;
-  if (![estimates, chances].every((list) => list.every(Number.isFinite))) return false;
-  return (
-    (path?.length ?? 0) > 0 &&
-    path.every((node, place) => (place === 0 ? node === 0 : parents[node] === path[place - 1]))
-  );
+  return path.length > 0 && path.every((node, place) => (place === 0 ? node === 0 : parents[node] === path[place - 1]));
 }
 
 /** The step with its tree left out where it is none. */
@@ -36,6 +31,14 @@ export function depthsOf(tree: StepTree): number[] {
 /** The model's own token behind the accepted ones, or null where the reply was cut before it. */
 export function ownToken(step: Step): StepToken | null {
   return step.tokens[step.accepted] ?? null;
+}
+
+/** What a step brought, computed from its tree and the model's own token: the same as the step's `tokens`. */
+export function tokensOf(tree: StepTree, own: StepToken | null): StepToken[] {
+  const guessed = tree.path
+    .slice(1)
+    .map((node) => ({ text: tree.texts[node] ?? "", source: tree.sources[node] ?? "" }));
+  return own === null ? guessed : [...guessed, own];
 }
 
 /** The node that the step's token at `place` is; null for the model's own, and where the tree is not known. */

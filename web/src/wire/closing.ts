@@ -6,6 +6,9 @@ export const NEEDS_KEY = "This server asks for an API key; enter it in the setti
 export const WRONG_KEY = "The server refused this API key; enter another one in the settings.";
 export const ODD_KEY = "This API key holds a character that a browser cannot send; enter another one in the settings.";
 
+/** Where a server took the connection, or not even that, and then said nothing; a clause as `closeReason` gives. */
+export const SILENT = "The server does not answer";
+
 /** In the shape of the server's own error events; the id belongs to no event of ours, so it refuses no turn. */
 export const UNREADABLE: ServerEvent = {
   type: "error",

@@ -1,4 +1,4 @@
-// What the realtime socket says, as far as the page reads it (docs/realtime.md). Everything comes from outside: fields
+// What the realtime socket says, as far as the page reads it (docs/realtime.md; reading.ts sees to the types). Fields
 // that a server may leave out are optional here, and whoever reads one says what it does without it.
 
 /** The tree one verify step checked. Node 0 is the pending token; parents come before children. All arrays: [n]. */
@@ -54,7 +54,7 @@ export interface Usage {
 export interface ResponseBody {
   id?: string;
   status?: "in_progress" | "completed" | "cancelled" | "failed" | "incomplete";
-  status_details?: { reason?: string; error?: { message?: string; code?: string } } | null;
+  status_details?: { reason?: string; error?: Fault } | null;
   usage?: Usage | null;
   seed?: number;
   metrics?: { time_to_first_token_ms?: number | null };

@@ -1,11 +1,13 @@
 // The connection: one realtime socket at a time, opened again with backoff when it drops, and a sentence for each
 // reason it may be away. It knows nothing of conversations: whole events go out by `send` and come in by `onEvent`.
 
-import { closeReason, NEEDS_KEY, ODD_KEY, refusalReason, tryingAgain, UNREADABLE, WRONG_KEY } from "./closing";
+import { closeReason, NEEDS_KEY, ODD_KEY, refusalReason, SILENT, tryingAgain, UNREADABLE, WRONG_KEY } from "./closing";
 import type { ClientEvent, ServerEvent } from "./events";
+import { readEvent } from "./reading";
 
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 15_000;
+const PATIENCE_MS = 10_000; // for the first word of a socket, or the answer to a question: a server gives both at once
 const SETTLED_MS = 5_000; // a socket that lived this long was healthy: the next wait starts small again
 const KEY_PREFIX = "openai-insecure-api-key."; // how a browser, which cannot set headers, hands over a bearer key
 
@@ -55,7 +57,8 @@ const BROWSER: Outside = {
 
 export class Link {
   #socket: WebSocket | null = null;
-  #timer: number | undefined;
+  #timer: number | undefined; // of the next try
+  #patience: number | undefined; // with the try that is under way
   #attempt = 0;
   #era = 0; // counts up with every close: what was under way before it is not wanted after
   #openedAt: number | null = null;
@@ -100,6 +103,11 @@ export class Link {
     this.#era += 1;
     this.#outside.clearTimeout(this.#timer);
     this.#timer = undefined;
+    this.#leave();
+  }
+
+  #leave(): void {
+    this.#outside.clearTimeout(this.#patience);
     const old = this.#socket;
     this.#socket = null; // first, so that its last words are ignored
     old?.close(1000);
@@ -116,13 +124,16 @@ export class Link {
       return;
     }
     this.#socket = socket;
+    this.#patience = this.#outside.setTimeout(() => this.#lose(() => this.#wait(SILENT)), PATIENCE_MS);
     socket.onopen = () => {
       if (socket !== this.#socket) return;
       this.#openedAt = this.#outside.now();
       this.#options.onState("open", "");
     };
     socket.onmessage = ({ data }) => {
-      if (socket === this.#socket) this.#options.onEvent(parsed(data));
+      if (socket !== this.#socket) return;
+      this.#outside.clearTimeout(this.#patience);
+      this.#options.onEvent(readEvent(data) ?? UNREADABLE);
     };
     socket.onclose = ({ code }) => {
       if (socket === this.#socket) this.#closed(code);
@@ -130,16 +141,23 @@ export class Link {
   }
 
   #closed(code: number): void {
-    this.#socket = null;
+    const openedAt = this.#openedAt;
+    this.#lose(() => {
+      if (openedAt === null) {
+        void this.#explainRefusal();
+        return;
+      }
+      if (this.#outside.now() - openedAt >= SETTLED_MS) this.#attempt = 0;
+      this.#wait(closeReason(code));
+    });
+  }
+
+  /** next: unless the listener, who is told first, renewed or closed. */
+  #lose(next: () => void): void {
+    this.#leave();
     const era = this.#era;
     this.#options.onDown();
-    if (era !== this.#era) return; // the listener renewed or closed
-    if (this.#openedAt === null) {
-      void this.#explainRefusal();
-      return;
-    }
-    if (this.#outside.now() - this.#openedAt >= SETTLED_MS) this.#attempt = 0;
-    this.#wait(closeReason(code));
+    if (era === this.#era) next();
   }
 
   // A browser does not tell a page why a socket was refused, so an ordinary request asks the same question.
@@ -148,14 +166,21 @@ export class Link {
     const era = this.#era;
     let status = 0;
     let reason = "The server cannot be reached";
+    const asking = new AbortController();
+    const patience = this.#outside.setTimeout(() => asking.abort(), PATIENCE_MS);
     try {
       const headers: Record<string, string> = key ? { authorization: `Bearer ${key}` } : {};
-      const answer = await this.#outside.fetch(this.#options.probe, { headers, cache: "no-store" });
+      const answer = await this.#outside.fetch(this.#options.probe, {
+        headers,
+        cache: "no-store",
+        signal: asking.signal,
+      });
       status = answer.status;
       reason = await refusalReason(answer);
     } catch {
       // no answer at all
     }
+    this.#outside.clearTimeout(patience);
     if (era !== this.#era) return; // renewed or closed while we asked
     if (status === 401) this.#options.onState("locked", key ? WRONG_KEY : NEEDS_KEY);
     else this.#wait(reason);
@@ -169,14 +194,5 @@ export class Link {
       this.#connect();
     }, ms);
     this.#options.onState("waiting", tryingAgain(reason, ms)); // last, so that the listener may close
-  }
-}
-
-function parsed(data: unknown): ServerEvent {
-  try {
-    const event = JSON.parse(String(data));
-    return typeof event?.type === "string" ? event : UNREADABLE;
-  } catch {
-    return UNREADABLE;
   }
 }

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { keep, newReply, newTurn, summary, unkeep } from "../../src/chat/turns";
+import { isKeptTurn, type KeptTurn, keep, newReply, newTurn, summary, unkeep } from "../../src/chat/turns";
 import { SETTINGS } from "./talk";
 
 it("keeps what a turn is, and where it can be taken up", () => {
@@ -25,9 +25,18 @@ it("takes nothing that is not a turn", () => {
     { ...good, text: 1 },
     { ...good, state: "new" },
     { ...good, note: null },
+    { ...good, place: { id: 1, seq: "a" } },
   ];
-  expect(unkeep([...odd, good]).map(({ text }) => text)).toEqual(["Hi"]);
-  expect(unkeep("turns")).toEqual([]);
+  expect([...odd, good].filter(isKeptTurn)).toEqual([good]);
+});
+
+it("takes nothing of a stored turn but what it knows", () => {
+  const stored = { role: "user", text: "Hi", state: "done", note: "", key: 1, trace: "x", settings: 5 } as KeptTurn;
+  expect(unkeep([stored, stored]).map(({ trace, settings }) => [trace, settings])).toEqual([
+    [null, null],
+    [null, null],
+  ]);
+  expect(new Set(unkeep([stored, stored]).map(({ key }) => key)).size).toBe(2);
 });
 
 it("sums a reply up", () => {

@@ -46,10 +46,19 @@ test("a server that does not tell drafters apart still tells depths; no guess is
   expect(acceptance(new Scrapes().take(1, {}).always)).toEqual([]);
 });
 
-test("depths are in the order of numbers", () => {
+test("each depth stands in its own place, also where the server leaves some out", () => {
   const drafted = [10, 9, 2].map((depth) => [`paceline_drafted_tokens_total{depth="${depth}"}`, depth] as const);
   const [all] = acceptance(new Scrapes().take(1, Object.fromEntries(drafted)).always);
-  expect(all?.depths.map((guesses) => guesses.drafted)).toEqual([2, 9, 10]);
+  expect(all?.depths.map((guesses) => guesses.drafted)).toEqual([0, 2, 0, 0, 0, 0, 0, 0, 9, 10]);
+  expect(all?.total.drafted).toBe(21);
+});
+
+test("a depth that is no number, or that no tree has, is left out", () => {
+  const drafted = ["one", "-1", "1e9", "1"].map(
+    (depth) => [`paceline_drafted_tokens_total{depth="${depth}"}`, 3] as const,
+  );
+  const [all] = acceptance(new Scrapes().take(1, Object.fromEntries(drafted)).always);
+  expect(all?.depths).toEqual([{ drafted: 3, accepted: 0 }]);
 });
 
 test("a share of nothing is none", () => {

@@ -52,6 +52,13 @@ test("a counter that is not a number is taken for 0", () => {
   expect(scrapes.all.increase(C)).toBe(3);
 });
 
+test.each([Number.POSITIVE_INFINITY, 1e300])("a gauge of %d, which no plot has room for, is unknown", (value) => {
+  const scrapes = new Scrapes().take(10, { g: value, c_total: 1 }).take(11, { g: 2, c_total: value });
+  const [gauge] = scrapes.history.family("g");
+  expect(scrapes.history.rows.map(({ values }) => values[gauge?.index ?? -1])).toEqual([Number.NaN, 2]);
+  expect(scrapes.all.increase(C)).toBe(0);
+});
+
 test("rows a second apart are kept for 15 minutes, older ones thinned, and in all they are bounded", () => {
   const history = new History();
   const families = parse("# TYPE c_total counter\nc_total 1");

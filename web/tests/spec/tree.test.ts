@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { guessesFor, isSound, nodeOf, ownToken, soundStep } from "../../src/spec/tree";
+import { guessesFor, isSound, nodeOf, ownToken, soundStep, tokensOf } from "../../src/spec/tree";
 import type { Step, StepTree } from "../../src/wire/events";
 import { type DemoDelta, demoDeltas } from "./demo";
 
@@ -12,10 +12,25 @@ const TREE: StepTree = {
   path: [0, 1, 3],
 };
 
-it("ownToken is the one behind the accepted, and none where the reply was cut before it", () => {
-  const tokens = [" cat", " sat", " down"].map((text) => ({ text, source: "" }));
-  expect(ownToken({ accepted: 2, tokens } as Step)?.text).toBe(" down");
-  expect(ownToken({ accepted: 2, tokens: tokens.slice(0, 2) } as Step)).toBeNull();
+describe("tokensOf", () => {
+  it("computes from a tree and its path what the step says it brought", () => {
+    for (const nodes of [1, 2, 16, 64]) {
+      for (const { spec } of demoDeltas(30, { nodes })) {
+        const [step] = spec.steps;
+        expect(tokensOf(step.tree, ownToken(step))).toEqual(step.tokens);
+        expect(step.tokens).toHaveLength(step.emitted);
+      }
+    }
+  });
+
+  it("has no token of the model's own where the reply was cut before it", () => {
+    const cut = { accepted: 2, tokens: [{ text: " cat" }, { text: " sat" }] } as Step;
+    expect(ownToken(cut)).toBeNull();
+    expect(tokensOf(TREE, null)).toEqual([
+      { text: " cat", source: "suffix" },
+      { text: " sat", source: "suffix" },
+    ]);
+  });
 });
 
 describe("guessesFor", () => {
@@ -56,10 +71,6 @@ describe("isSound", () => {
     ["a path that jumps", { path: [0, 3] }],
     ["a path without the root", { path: [1, 3] }],
     ["no path", { path: [] }],
-    ["texts that are none", { texts: ["The", 1, 2, 3, 4] as unknown as string[] }],
-    ["estimates that are none", { estimates: [1, null, 0.1, 0.8, 0.2] as number[] }],
-    ["chances that are none", { chances: [1, "0.7", 0.2, 0.6, 0.1] as number[] }],
-    ["a missing list", { sources: undefined as unknown as string[] }],
   ])("refuses %s", (_, change) => {
     const step = { tree: { ...TREE, ...change } } as Step;
     expect(soundStep(step).tree).toBeNull();

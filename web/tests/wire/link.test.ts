@@ -2,6 +2,9 @@ import { expect, test } from "vitest";
 import { backoff, subprotocols } from "../../src/wire/link";
 import { settled, World } from "./world";
 
+/** Of the timers that run, in milliseconds. */
+const waits = (world: World) => [...world.timers.values()].map(({ ms }) => ms);
+
 test("waits double up to a cap and spread by a half", () => {
   expect([0, 1, 2, 3].map((attempt) => backoff(attempt, () => 0))).toEqual([500, 1000, 2000, 4000]);
   expect(backoff(50, () => 0)).toBe(15_000);
@@ -116,7 +119,7 @@ test("renew leaves the old socket and hears nothing more of it", () => {
   old.say('{"type":"error"}');
   old.drop(1000);
   expect(world.heard).toEqual([]);
-  expect(world.timers.size).toBe(0);
+  expect(waits(world)).toEqual([10_000]); // for the new socket's first word
 });
 
 test("hurry ends a wait and only a wait", () => {
@@ -128,7 +131,7 @@ test("hurry ends a wait and only a wait", () => {
   world.socket.drop(1013);
   world.link.hurry();
   expect(world.sockets.length).toBe(2);
-  expect(world.timers.size).toBe(0);
+  expect(waits(world)).toEqual([10_000]); // for the new socket's first word
 });
 
 test("close is for good", () => {
@@ -158,4 +161,33 @@ test("what is closed while it asks why it was refused stays closed", async () =>
   await settled();
   expect(world.timers.size).toBe(0);
   expect(world.states.map(([state]) => state)).toEqual(["connecting"]);
+});
+
+test.each([false, true])(
+  "a server that says nothing (socket open: %s) is left after a while, and tried again",
+  (open) => {
+    const world = new World();
+    world.link.renew();
+    const { socket } = world;
+    if (open) socket.open();
+    expect(world.fire()).toBe(10_000);
+    expect(socket.closedWith).toBe(1000);
+    expect(world.heard).toEqual(["down"]);
+    expect(world.sentence).toBe("The server does not answer; trying again in a moment.");
+    world.fire();
+    world.socket.open();
+    world.socket.say('{"type":"session.created"}');
+    expect(world.timers.size).toBe(0);
+    expect(world.state).toBe("open");
+  },
+);
+
+test("a question that gets no answer ends in another try", async () => {
+  const world = new World();
+  world.status = Number.NaN; // never answers
+  world.link.renew();
+  world.socket.drop(1006);
+  expect(world.fire()).toBe(10_000);
+  await settled();
+  expect(world.sentence).toMatch(/^The server cannot be reached; trying again /);
 });

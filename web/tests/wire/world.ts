@@ -52,7 +52,7 @@ export class World {
   react: (heard: LinkState | "down") => void = () => {};
   asked: { url: string; headers: unknown } | null = null;
   time = 0;
-  /** Of the answer to the probe; 0: there is no answer. */
+  /** Of the answer to the probe; 0: there is no network, NaN: no answer ever. */
   status = 200;
   body: unknown = {};
 
@@ -83,6 +83,11 @@ export class World {
         WebSocket: Recorded as unknown as typeof WebSocket,
         fetch: async (url, options) => {
           this.asked = { url: String(url), headers: options?.headers };
+          if (Number.isNaN(this.status)) {
+            return new Promise((_, reject) =>
+              options?.signal?.addEventListener("abort", () => reject(new Error("late"))),
+            );
+          }
           if (this.status === 0) throw new TypeError("no network");
           return new Response(JSON.stringify(this.body), { status: this.status });
         },
