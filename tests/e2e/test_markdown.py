@@ -23,7 +23,7 @@ Some **bold** and a [link](https://e.example/) and [one for later][later].
 | 1 | 2 |
 
 ```python
-def answer(): return "a line that is so long that it has to scroll inside of itself, even on a rather wide screen of a desk", 42
+def answer(): return "a line that is so long that it has to scroll inside of itself, even on a rather wide desk", 42
 ```
 
 > \u0645\u0631\u062d\u0628\u0627 \U0001f469\u200d\U0001f469\u200d\U0001f467
