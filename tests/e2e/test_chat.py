@@ -107,7 +107,8 @@ def test_conversations_are_kept(tab: Tab, scripted: Scripted) -> None:
     page.click("[aria-label='Rename About rivers']")
     page.keyboard.type("Water")
     page.keyboard.press("Enter")
-    expect(titles.first).to_have_text("Water")
+    expect(titles).to_have_text(["About roads", "Water"])
+    expect(page.locator("[aria-label='Rename Water']")).to_be_focused()
     titles.filter(has_text="Water").click()
     expect(page.locator(".turn.user .text")).to_have_text("About rivers")
     assert texts(tab) == ["About rivers", first]
@@ -119,8 +120,10 @@ def test_conversations_are_kept(tab: Tab, scripted: Scripted) -> None:
     page.click("[aria-label='Delete Water']")
     expect(titles).to_have_text(["About roads"])
     assert page.locator(".turn").count() == 0
-    page.click("[data-action=restore]")
+    expect(page.locator("[data-action=restore]")).to_be_focused()
+    page.keyboard.press("Enter")
     expect(titles).to_have_text(["Water", "About roads"])
+    expect(page.locator("#conversations")).to_be_focused()
 
     titles.first.click()
     expect(page.locator(".turn")).to_have_count(4)

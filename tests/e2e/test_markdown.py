@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from axe import violations
 from browser import Tab
@@ -25,7 +23,7 @@ Some **bold** and a [link](https://e.example/) and [one for later][later].
 | 1 | 2 |
 
 ```python
-def answer(): return "a line that is so long that it has to scroll inside of itself on the screen of a telephone", 42
+def answer(): return "a line that is so long that it has to scroll inside of itself, even on a rather wide desk", 42
 ```
 
 > \u0645\u0631\u062d\u0628\u0627 \U0001f469\u200d\U0001f469\u200d\U0001f467
@@ -52,7 +50,6 @@ def test_a_reply_is_shown_as_markdown(tab: Tab, scripted: Scripted) -> None:
     expect(text.locator("blockquote")).to_have_attribute("dir", "rtl")
     expect(text.get_by_role("checkbox", name="Done")).to_be_disabled()
     expect(text.locator(".hljs-number")).to_have_text("42")
-    expect(text.locator("a")).to_have_count(3)
     assert text.locator("a").evaluate_all("links => links.map(({href}) => href)") == [
         "https://e.example/",
         "https://e.example/later",
@@ -66,19 +63,17 @@ def test_a_reply_is_shown_as_markdown(tab: Tab, scripted: Scripted) -> None:
 
 def test_wide_code_is_reached_and_copied_by_keyboard(tab: Tab, scripted: Scripted) -> None:
     scripted.reply = tokens
-    tab.page.set_viewport_size({"width": 320, "height": 700})
     page = tab.open(scripted.url)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     tab.ask("Show it")
     tab.finish()
     page.get_by_role("button", name="Copy code").focus()
     page.keyboard.press("Enter")
     expect(page.locator(".md-copied")).to_have_text("Copied")
-    page.locator("#message").focus()
-    page.keyboard.press("Control+V")
-    expect(page.locator("#message")).to_have_value(re.compile(r"^def answer\(\): .* 42$"))
+    assert "def answer()" in page.evaluate("navigator.clipboard.readText()")
+    page.set_viewport_size({"width": 320, "height": 700})
     code = page.locator(".md-code pre")
     expect(code).to_have_attribute("tabindex", "0")
-    page.get_by_role("button", name="Copy code").focus()
     page.keyboard.press("Tab")
     expect(code).to_be_focused()
     assert page.evaluate("document.documentElement.scrollWidth") <= 320

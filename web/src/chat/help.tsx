@@ -1,5 +1,6 @@
 // The keys, in a dialog of the browser's own: it keeps the focus, and Esc closes it.
 
+import { Fragment } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { PLACED, SHORTCUTS } from "./shortcuts";
 
@@ -17,10 +18,10 @@ export function Help({ open, close }: { open: boolean; close(): void }) {
           <div key={what}>
             <dt>
               {keys.map((key, i) => (
-                <>
+                <Fragment key={key}>
                   {i > 0 && " "}
                   <kbd>{key}</kbd>
-                </>
+                </Fragment>
               ))}
             </dt>
             <dd>{what}</dd>

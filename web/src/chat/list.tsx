@@ -1,6 +1,6 @@
 // The kept conversations, to open, rename, download or remove.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Entry } from "./cabinet";
 import type { Room } from "./room";
 
@@ -17,8 +17,16 @@ export function List({ room, chosen, exportAs }: ListProps) {
   const { shelf } = room.records;
   const removed = shelf.removed.value;
   const empty = room.conversation.turns.length === 0;
+  const panel = useRef<HTMLElement>(null);
+  const undo = useRef<HTMLButtonElement>(null);
+  const before = useRef(removed);
+  useEffect(() => {
+    if (before.current === removed) return;
+    before.current = removed;
+    (removed ? undo.current : panel.current)?.focus(); // the button that was pressed goes, and the focus with it
+  }, [removed]);
   return (
-    <aside id="conversations" class="chat-side" aria-label="Conversations">
+    <aside id="conversations" class="chat-side" aria-label="Conversations" tabIndex={-1} ref={panel}>
       {shelf.entries.value.length === 0 && <p class="chat-small">Conversations are kept in this browser.</p>}
       <ul class="chat-list">
         {shelf.entries.value.map((entry) => (
@@ -29,7 +37,7 @@ export function List({ room, chosen, exportAs }: ListProps) {
         {removed && (
           <>
             Deleted.{" "}
-            <button type="button" data-action="restore" onClick={() => void shelf.restore()}>
+            <button type="button" data-action="restore" ref={undo} onClick={() => void shelf.restore()}>
               Undo
             </button>
           </>
@@ -50,6 +58,12 @@ export function List({ room, chosen, exportAs }: ListProps) {
 
 function Line({ entry, room, chosen }: { entry: Entry; room: Room; chosen(): void }) {
   const [renaming, rename] = useState(false);
+  const opener = useRef<HTMLButtonElement>(null);
+  const renamed = useRef(false);
+  useEffect(() => {
+    if (!renaming && renamed.current) opener.current?.focus(); // where it was before the field
+    renamed.current = renaming;
+  }, [renaming]);
   const open = entry.id === room.records.shelf.id;
   if (renaming) return <Rename entry={entry} room={room} done={() => rename(false)} />;
   return (
@@ -65,7 +79,7 @@ function Line({ entry, room, chosen }: { entry: Entry; room: Room; chosen(): voi
       >
         {entry.title}
       </button>
-      <button type="button" aria-label={`Rename ${entry.title}`} onClick={() => rename(true)}>
+      <button type="button" aria-label={`Rename ${entry.title}`} ref={opener} onClick={() => rename(true)}>
         Rename
       </button>
       <button type="button" aria-label={`Delete ${entry.title}`} onClick={() => void room.remove(entry.id)}>
@@ -77,7 +91,7 @@ function Line({ entry, room, chosen }: { entry: Entry; room: Room; chosen(): voi
 
 function Rename({ entry, room, done }: { entry: Entry; room: Room; done(): void }) {
   const field = useRef<HTMLInputElement>(null);
-  useEffect(() => field.current?.select(), []);
+  useLayoutEffect(() => field.current?.select(), []); // before the next key comes
   const id = `rename-${entry.id}`;
   return (
     <li>

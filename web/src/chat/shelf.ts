@@ -100,7 +100,7 @@ export class Shelf {
       const current = id === this.#current.id ? this.#current : { ...kept };
       current.title = title.trim() || null;
       current.revision = kept.revision;
-      await this.#put(current, kept.turns);
+      await this.#put(current, kept.turns, kept.at); // nothing was said, so its place in the list stays
       this.#outside.tell({ id, settled: false });
       await this.#list();
     });
@@ -138,8 +138,12 @@ export class Shelf {
     Object.assign(this.#current, { title, revision });
   }
 
-  async #put(current: Pick<Kept, "id" | "title" | "revision">, turns: KeptTurn[]): Promise<boolean> {
-    const kept = { ...current, turns, at: this.#outside.now(), revision: current.revision + 1 };
+  async #put(
+    current: Pick<Kept, "id" | "title" | "revision">,
+    turns: KeptTurn[],
+    at: number = this.#outside.now(),
+  ): Promise<boolean> {
+    const kept = { ...current, turns, at, revision: current.revision + 1 };
     const done = await this.#outside.cabinet.save(kept, current.revision);
     if (done) current.revision = kept.revision;
     return done;

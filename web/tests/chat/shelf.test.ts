@@ -45,7 +45,7 @@ function tab(drawer: Drawer) {
       ids += 1;
       return `id${ids}`;
     },
-    now: () => 1000,
+    now: () => Math.round(performance.now() * 1e6), // never the same twice
   });
   return { shelf, words };
 }
@@ -93,8 +93,10 @@ describe("Shelf", () => {
   it("renames, the open one too, and goes on keeping it", async () => {
     const { shelf } = tab(new Drawer());
     await shelf.save([turn("Hi")]);
+    const at = shelf.entries.value.map((entry) => entry.at);
     await shelf.rename(shelf.id, " Mine ");
     expect([titles(shelf), shelf.title]).toEqual([["Mine"], "Mine"]);
+    expect(shelf.entries.value.map(({ at }) => at)).toEqual(at); // it stays where it was in the list
     await shelf.save([turn("Hi"), turn("More")]);
     expect([titles(shelf), shelf.notice.value]).toEqual([["Mine"], ""]);
     await shelf.rename(shelf.id, "");
