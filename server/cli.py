@@ -126,6 +126,7 @@ def serve(
         queue_limit=queue_limit,
     )
     from .context import Settings
+    from .page import is_built
     from .service import Service
     from .serving import serve as listen
 
@@ -144,7 +145,8 @@ def serve(
     def announce(url: str) -> None:
         nonlocal ready
         ready = True
-        output().print(f"{served_id} is served at [bold]{url}[/bold]: open it in a browser. Ctrl-C stops the server.")
+        use = "open it in a browser" if is_built() else "the API alone, since its page is not built (make page)"
+        output().print(f"{served_id} is served at [bold]{url}[/bold]: {use}. Ctrl-C stops the server.")
         if not (api_key or keys or is_this_machine(host)):
             notices().print(
                 "Everyone who can reach this machine can use it; --keys or --api-key asks for a key.", style="yellow"

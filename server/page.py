@@ -75,13 +75,18 @@ def page_files(folder: Path = DIST) -> Mapping[str, HeldFile]:
 
     A path that is not a key is no file, so that no request names a path of the file system.
     """
-    if not (folder / "index.html").is_file():
+    if not is_built(folder):
         return {}
     return {
         _address(path.relative_to(folder)): _held(path, path.relative_to(folder))
         for path in sorted(folder.rglob("*"))
         if path.suffix in KINDS and path.is_file()
     }
+
+
+def is_built(folder: Path = DIST) -> bool:
+    """Whether there is a page to send."""
+    return (folder / "index.html").is_file()
 
 
 def _address(name: Path) -> str:

@@ -6,7 +6,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from paceline.server.page import page_files, page_routes
+from paceline.server.page import is_built, page_files, page_routes
 
 FILES = ("index.html", "sw.js", "icon.svg", "manifest.webmanifest", "assets/main-a1b2.js", "assets/main-a1b2.css")
 
@@ -88,6 +88,11 @@ def test_a_browser_that_has_a_file_is_told_so(page: TestClient) -> None:
         assert (again.status_code, again.content) == (304, b"")
         assert "content-type" not in again.headers
         assert again.headers["content-security-policy"] == first.headers["content-security-policy"]
+
+
+def test_a_page_is_built_once_its_first_file_is_there(folder: Path, tmp_path: Path) -> None:
+    assert is_built(folder)
+    assert not is_built(tmp_path)
 
 
 def test_a_running_server_sends_what_was_there_at_its_start(page: TestClient, folder: Path) -> None:
