@@ -38,7 +38,9 @@ export function Stream({ trace, tick, slow, cursor }: StreamProps) {
     let following = true;
     let last = 0;
     const toEnd = () => {
-      if (following && active.peek() === null) root.scrollTop = root.scrollHeight;
+      if (!following || active.peek() !== null) return;
+      root.scrollTop = root.scrollHeight;
+      last = root.scrollTop; // less than before where old tokens went, which is nobody's scrolling upwards
     };
     const scrolled = () => {
       const atEnd = root.scrollHeight - root.scrollTop - root.clientHeight < AT_END;
