@@ -13,15 +13,15 @@ export interface Origin {
 
 /** Drafters by the names that the server gives them: the colour, and how they guess. */
 const DRAFTERS: Readonly<Record<string, readonly [OriginKey, string]>> = {
-  suffix: ["suffix", "repeats how the text so far, or an earlier reply, went on"],
-  recurrent: ["recurrent", "a small trained drafter that goes on from the model's last state"],
-  medusa: ["medusa", "trained heads that each guess one token further, blindly"],
-  hydra: ["other", "trained heads that know the guesses before theirs"],
-  eagle: ["other", "one trained layer that reads the model's states and its own"],
+  suffix: ["suffix", "repeats earlier text"],
+  recurrent: ["recurrent", "a small trained drafter"],
+  medusa: ["medusa", "trained heads, each a token further"],
+  hydra: ["other", "trained heads that know each other's guesses"],
+  eagle: ["other", "one trained layer that reads the model's states"],
   draft: ["draft", "a smaller model"],
   grammar: ["other", "what the reply's format leaves no choice about"],
 };
-const OWN = "the model's own token, where no guess was accepted";
+const OWN = "no guess was accepted there";
 const UNTOLD = "the server did not say whose";
 const UNKNOWN: Origin = { key: "unknown", joint: false, label: "unknown" };
 const MODEL: Origin = { key: "model", joint: false, label: "the model itself" };

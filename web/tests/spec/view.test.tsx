@@ -112,7 +112,7 @@ describe("SpeculationView", () => {
     }
     expect(keys).toContain("suffix: repeats");
     expect(trace.tally.tokens.has("")).toBe(true);
-    expect(keys).toContain("the model itself: the model's own token");
+    expect(keys).toContain("the model itself: no guess was accepted there");
     expect(root.querySelector("[title]")).toBeNull();
   });
 
