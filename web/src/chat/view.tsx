@@ -28,7 +28,7 @@ type Side = "settings" | "list";
 
 const ROOM_FOR_STEPS = "(min-width: 75rem)"; // beside the conversation, as in the style sheet
 
-export function Chat({ server, settings }: ViewProps) {
+export function Chat({ server, settings }: Omit<ViewProps, "shown">) {
   const room = useMemo(() => new Room(server, settings), [server, settings]);
   const theme = useMemo(() => themeSignal(document.documentElement), []);
   const side = useSignal<Side | null>(null);
