@@ -65,6 +65,7 @@ def test_wide_code_is_reached_and_copied_by_keyboard(tab: Tab, scripted: Scripte
     scripted.reply = tokens
     page = tab.open(scripted.url)
     page.context.grant_permissions(["clipboard-write"])
+    page.click("#steps-toggle")  # on a narrow screen they would cover the conversation
     tab.ask("Show it")
     tab.finish()
     page.get_by_role("button", name="Copy code").focus()
