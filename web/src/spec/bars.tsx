@@ -68,7 +68,9 @@ function Key({ trace, slow, width }: KeyProps) {
       <summary>How to read the strip</summary>
       <ul>
         <li>Line above: time of each step, up to {milliseconds(mostMs)}.</li>
-        <li>Bars: nodes verified, up to {mostNodes}; filled for the pending token and the guesses that were right.</li>
+        <li>
+          Bars: nodes verified, up to {mostNodes}; filled for the pending token and the guesses that were accepted.
+        </li>
         <li>
           Line below: the planner's reason, from top to bottom and by letter:{" "}
           {reasons.map(({ letter, name }) => `${letter} ${name}`).join(", ")}.

@@ -3,10 +3,11 @@
 import type { Step } from "../wire/events";
 import { originOf } from "./origins";
 import type { TracedToken } from "./provenance";
-import { type Guess, guessesFor } from "./tree";
-import { probability, reasonSentence, stepSentence, visible } from "./words";
+import { type Fate, type Guess, guessesFor } from "./tree";
+import { FATES, probability, reasonSentence, stepSentence, visible } from "./words";
 
 const MOST_GUESSES = 8;
+const MARKS: Readonly<Partial<Record<Fate, string>>> = { accepted: "✓", met: "=" };
 
 export interface CardProps {
   token: TracedToken;
@@ -27,7 +28,7 @@ export function Card({ token, step }: CardProps) {
           <p>
             {stepSentence(step, token.step)} {reasonSentence(step)}
           </p>
-          <Guesses guesses={step.tree && guessesFor(step.tree, token.node)} />
+          <Guesses guesses={step.tree && guessesFor(step, step.tree, token.node)} />
         </>
       )}
     </>
@@ -41,11 +42,10 @@ function Guesses({ guesses }: { guesses: Guess[] | null }) {
     <>
       <p>Guesses for this place, with the drafter's estimate and the planner's chance:</p>
       <ul>
-        {guesses.slice(0, MOST_GUESSES).map(({ node, text, source, estimate, chance, accepted }) => (
-          <li key={node} class={accepted ? "spec-right" : "spec-wrong"}>
-            <span aria-hidden="true">{accepted ? "✓" : "✗"}</span> <span class="spec-mono">{visible(text)}</span>{" "}
-            {accepted ? "accepted" : "rejected"}, {originOf(source).label}, {probability(estimate)},{" "}
-            {probability(chance)}
+        {guesses.slice(0, MOST_GUESSES).map(({ node, text, source, estimate, chance, fate }) => (
+          <li key={node} class={`spec-${fate}`}>
+            <span aria-hidden="true">{MARKS[fate] ?? "✗"}</span> <span class="spec-mono">{visible(text)}</span>{" "}
+            {FATES[fate]}, {originOf(source).label}, {probability(estimate)}, {probability(chance)}
           </li>
         ))}
       </ul>

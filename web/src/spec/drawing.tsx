@@ -1,15 +1,17 @@
-// A step's tree as a drawing: the accepted path lit, rejected guesses faded and struck through.
+// A step's tree as a drawing: the accepted path lit, wrong guesses and those behind them faded and struck through.
 
 import type { Step, StepTree } from "../wire/events";
 import { layOut, type Place } from "./layout";
 import { originOf, shortSource } from "./origins";
-import { ownToken } from "./tree";
+import { type Fate, fatesOf, ownToken } from "./tree";
 import { clipped, probability, treeSentence } from "./words";
 
 const NODE = { width: 112, height: 38 };
 const GAP = { x: 24, y: 8 };
 const EDGE = 6; // around the whole
 const TICK = `M${NODE.width - 16} 11l3 4 6-8`; // a shape, since a text would cost a layout of its own
+const EQUAL = `M${NODE.width - 16} 9h8m0 5h-8`;
+const MARKS: Readonly<Partial<Record<Fate | "own", string>>> = { accepted: TICK, met: EQUAL };
 
 export interface DrawingProps {
   /** Steps of the reply before it. */
@@ -27,7 +29,7 @@ export function Drawing({ index, step, tree, room, least }: DrawingProps) {
   const width = columns * (NODE.width + GAP.x) - GAP.x + 2 * EDGE;
   const height = rows * (NODE.height + GAP.y) - GAP.y + 2 * EDGE;
   const scale = Math.min(1, Math.max(least, room / width));
-  const right = new Set(tree.path);
+  const fates = fatesOf(step, tree);
   const last = places[tree.path[tree.path.length - 1] ?? 0];
   return (
     <svg
@@ -41,7 +43,7 @@ export function Drawing({ index, step, tree, room, least }: DrawingProps) {
     >
       {places.map((place, node) => {
         const parent = places[tree.parents[node] ?? -1];
-        return parent && <Link key={node} from={parent} to={place} lit={right.has(node)} />;
+        return parent && <Link key={node} from={parent} to={place} lit={fates[node] === "accepted"} />;
       })}
       {last && ownPlace && <Link from={last} to={ownPlace} lit />}
       {places.map((place, node) => (
@@ -49,7 +51,7 @@ export function Drawing({ index, step, tree, room, least }: DrawingProps) {
           key={node}
           node={node}
           place={place}
-          accepted={right.has(node)}
+          fate={fates[node] ?? "rejected"}
           text={tree.texts[node] ?? ""}
           source={tree.sources[node] ?? ""}
           note={
@@ -58,7 +60,7 @@ export function Drawing({ index, step, tree, room, least }: DrawingProps) {
         />
       ))}
       {own && ownPlace && (
-        <Node node="own" place={ownPlace} accepted text={own.text} source="" note="the model’s own" />
+        <Node node="own" place={ownPlace} fate="own" text={own.text} source="" note="the model’s own" />
       )}
     </svg>
   );
@@ -85,21 +87,21 @@ interface NodeProps {
   /** "own": the model's own token, which is no node of the tree. */
   node: number | "own";
   place: Place;
-  accepted: boolean;
+  fate: Fate | "own";
   text: string;
   source: string;
   note: string;
 }
 
-function Node({ node, place, accepted, text, source, note }: NodeProps) {
-  const kind = node === 0 ? "spec-root" : node === "own" ? "spec-own" : accepted ? "spec-right" : "spec-wrong";
+function Node({ node, place, fate, text, source, note }: NodeProps) {
+  const mark = MARKS[fate];
   const origin = originOf(source);
   return (
     <g
-      class={`spec-node ${kind} spec-${origin.key}`}
+      class={`spec-node spec-${fate} spec-${origin.key}`}
       transform={`translate(${left(place)} ${top(place)})`}
       data-node={node}
-      data-accepted={accepted}
+      data-accepted={fate === "pending" || fate === "accepted" || fate === "own"}
       data-source={source}
     >
       <rect width={NODE.width} height={NODE.height} rx={6} />
@@ -107,9 +109,9 @@ function Node({ node, place, accepted, text, source, note }: NodeProps) {
         {clipped(text)}
       </text>
       <text class="spec-note" x={7} y={31}>
-        {node === 0 || node === "own" ? note : `${shortSource(source)} ${note}`}
+        {fate === "pending" || fate === "own" ? note : `${shortSource(source)} ${note}`}
       </text>
-      {kind === "spec-right" && <path class="spec-tick" d={TICK} />}
+      {mark && <path class="spec-mark" d={mark} />}
     </g>
   );
 }

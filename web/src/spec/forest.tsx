@@ -69,7 +69,8 @@ export function Forest({ cursor, tick }: { cursor: Cursor; tick: Signal<number> 
       </section>
       <p class="spec-key">
         Under each guess: who made it, and two probabilities that it is right after the token before it: the drafter's
-        own, and what the planner made of it. ✓ and a thick frame: accepted; struck through: rejected.
+        own, and what the planner made of it. ✓ and a thick frame: accepted; = and a thick frame: the reply ended with
+        it; struck through: not what the model chose.
       </p>
       {step.tree && (
         <details
@@ -85,7 +86,7 @@ export function Forest({ cursor, tick }: { cursor: Cursor; tick: Signal<number> 
               // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
               tabIndex={0}
             >
-              <Listing tree={step.tree} />
+              <Listing step={step} tree={step.tree} />
             </section>
           )}
         </details>

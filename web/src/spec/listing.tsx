@@ -1,11 +1,12 @@
 // A step's tree as a table, for whoever cannot use the drawing or wants all of its figures.
 
-import type { StepTree } from "../wire/events";
+import type { Step, StepTree } from "../wire/events";
 import { originOf } from "./origins";
-import { verdict, visible } from "./words";
+import { fatesOf } from "./tree";
+import { FATES, visible } from "./words";
 
-export function Listing({ tree }: { tree: StepTree }) {
-  const right = new Set(tree.path);
+export function Listing({ step, tree }: { step: Step; tree: StepTree }) {
+  const fates = fatesOf(step, tree);
   return (
     <table class="spec-table spec-listing">
       <thead>
@@ -34,7 +35,7 @@ export function Listing({ tree }: { tree: StepTree }) {
             <td class="spec-said">{node === 0 ? "–" : originOf(tree.sources[node] ?? "").label}</td>
             <td>{node === 0 ? "–" : tree.estimates[node]?.toFixed(3)}</td>
             <td>{node === 0 ? "–" : tree.chances[node]?.toFixed(3)}</td>
-            <td class="spec-said">{verdict(tree, node, right)}</td>
+            <td class="spec-said">{FATES[fates[node] ?? "rejected"]}</td>
           </tr>
         ))}
       </tbody>

@@ -46,6 +46,37 @@ export function nodeOf(step: Step, place: number): number | null {
   return step.tree?.path[place + 1] ?? null;
 }
 
+/**
+ * What became of a node: the pending token itself; entered by the walk; the same as the model's own token, where the walk
+ * stopped because the reply ended with it; not what the model chose; or behind one of those that were not entered.
+ */
+export type Fate = "pending" | "accepted" | "met" | "rejected" | "unreached";
+
+/** Of each node of the step's tree: [n]. The server counts those that are met among those that are not accepted. */
+export function fatesOf(step: Step, tree: StepTree): Fate[] {
+  const path = new Set(tree.path);
+  const met = metNode(step, tree);
+  return tree.parents.map((parent, node) => {
+    if (node === 0) return "pending";
+    if (path.has(node)) return "accepted";
+    if (node === met) return "met";
+    return path.has(parent) ? "rejected" : "unreached";
+  });
+}
+
+/** Whether the reply ended with a token that had been guessed. */
+export function isMet(step: Step): boolean {
+  return step.tree != null && metNode(step, step.tree) !== null;
+}
+
+/** Siblings are different tokens, so that one at most is the model's own. */
+function metNode(step: Step, tree: StepTree): number | null {
+  const own = ownToken(step);
+  const last = tree.path[tree.path.length - 1];
+  const node = tree.parents.findIndex((parent, child) => parent === last && tree.texts[child] === own?.text);
+  return node < 0 ? null : node;
+}
+
 /** One guess that was made at a place. */
 export interface Guess {
   node: number;
@@ -53,24 +84,24 @@ export interface Guess {
   source: string;
   estimate: number;
   chance: number;
-  accepted: boolean;
+  fate: Fate;
 }
 
 /** All guesses for the place that `node` took, or, where it is null, for the place of the model's own token. */
-export function guessesFor(tree: StepTree, node: number | null): Guess[] {
+export function guessesFor(step: Step, tree: StepTree, node: number | null): Guess[] {
   const parent = node === null ? tree.path[tree.path.length - 1] : tree.parents[node];
-  const right = new Set(tree.path);
-  return tree.parents.flatMap((above, child) => (above === parent && child > 0 ? [guessAt(tree, child, right)] : []));
-}
-
-/** right: the tree's path. */
-export function guessAt(tree: StepTree, node: number, right: ReadonlySet<number>): Guess {
-  return {
-    node,
-    text: tree.texts[node] ?? "",
-    source: tree.sources[node] ?? "",
-    estimate: tree.estimates[node] ?? 0,
-    chance: tree.chances[node] ?? 0,
-    accepted: right.has(node),
-  };
+  return fatesOf(step, tree).flatMap((fate, child) =>
+    tree.parents[child] === parent && child > 0
+      ? [
+          {
+            node: child,
+            text: tree.texts[child] ?? "",
+            source: tree.sources[child] ?? "",
+            estimate: tree.estimates[child] ?? 0,
+            chance: tree.chances[child] ?? 0,
+            fate,
+          },
+        ]
+      : [],
+  );
 }

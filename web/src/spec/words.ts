@@ -1,9 +1,10 @@
 // Steps, trees and tokens in words.
 
-import type { Step, StepTree } from "../wire/events";
+import type { Step } from "../wire/events";
 import { milliseconds, plural, whole } from "./format";
 import { originOf } from "./origins";
 import { reasonOf } from "./reasons";
+import { type Fate, isMet } from "./tree";
 
 const CLIPPED = 12; // characters of a token in a drawing; longer ones end in an ellipsis
 const MARKS: Readonly<Record<string, string>> = { " ": "␣", "\n": "⏎", "\t": "⇥", "\r": "␍" };
@@ -26,8 +27,9 @@ export function stepSentence(step: Step, index: number): string {
   const checked =
     step.drafted === 0
       ? "no guess was checked"
-      : `${step.accepted} of ${plural(step.drafted, "guess", "guesses")} right`;
-  return `Step ${whole(index + 1)}: ${checked}, ${plural(step.emitted, "token")} in ${milliseconds(step.ms)}.`;
+      : `${step.accepted} of ${plural(step.drafted, "guess", "guesses")} accepted`;
+  const met = isMet(step) ? "; the token the reply ended with was guessed too" : "";
+  return `Step ${whole(index + 1)}: ${checked}, ${plural(step.emitted, "token")} in ${milliseconds(step.ms)}${met}.`;
 }
 
 /** Why the step verified as much as it did. */
@@ -40,15 +42,18 @@ export function reasonSentence(step: Step): string {
 export function treeSentence(step: Step): string {
   const count = `${plural(step.nodes, "node")}, ${step.accepted} accepted`;
   const parts = step.tokens.map(({ text, source }) => `${visible(text)} (${originOf(source).label})`);
-  return parts.length > 0 ? `${count}: ${parts.join(", then ")}.` : `${count}.`;
+  const met = isMet(step) ? "; the last one was guessed too, and the reply ended with it" : "";
+  return parts.length > 0 ? `${count}: ${parts.join(", then ")}${met}.` : `${count}.`;
 }
 
-/** What became of a node. */
-export function verdict(tree: StepTree, node: number, right: ReadonlySet<number>): string {
-  if (node === 0) return "pending token";
-  if (right.has(node)) return "accepted";
-  return right.has(tree.parents[node] ?? 0) ? "rejected" : "behind a rejected one";
-}
+/** What became of a node, in words. */
+export const FATES: Readonly<Record<Fate, string>> = {
+  pending: "pending token",
+  accepted: "accepted",
+  met: "met: the reply ended with it",
+  rejected: "rejected",
+  unreached: "behind one that was not accepted",
+};
 
 /** A probability without its leading zero, as in ".82". */
 export function probability(value: number): string {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { guessesFor, isSound, nodeOf, ownToken, soundStep, tokensOf } from "../../src/spec/tree";
+import { fatesOf, guessesFor, isMet, isSound, nodeOf, ownToken, soundStep, tokensOf } from "../../src/spec/tree";
 import type { Step, StepTree } from "../../src/wire/events";
 import { type DemoDelta, demoDeltas } from "./demo";
 
@@ -34,26 +34,68 @@ describe("tokensOf", () => {
 });
 
 describe("guessesFor", () => {
-  const texts = (node: number | null) => guessesFor(TREE, node).map(({ text, accepted }) => [text, accepted]);
+  const step = { accepted: 2, tokens: [{ text: " cat" }, { text: " sat" }, { text: "." }] } as Step;
+  const texts = (node: number | null) => guessesFor(step, TREE, node).map(({ text, fate }) => [text, fate]);
 
   it("lists what was guessed for a token's place, right and wrong", () => {
     expect(texts(1)).toEqual([
-      [" cat", true],
-      [" dog", false],
+      [" cat", "accepted"],
+      [" dog", "rejected"],
     ]);
-    expect(guessesFor(TREE, 3)[1]).toEqual({
+    expect(guessesFor(step, TREE, 3)[1]).toEqual({
       node: 4,
       text: " ran",
       source: "draft",
       estimate: 0.2,
       chance: 0.1,
-      accepted: false,
+      fate: "rejected",
     });
   });
 
   it("lists what was guessed, wrongly, where the model's own token came", () => {
     expect(texts(null)).toEqual([]);
-    expect(guessesFor({ ...TREE, path: [0, 1] }, null).map(({ text }) => text)).toEqual([" sat", " ran"]);
+    expect(guessesFor(step, { ...TREE, path: [0, 1] }, null).map(({ text }) => text)).toEqual([" sat", " ran"]);
+  });
+});
+
+describe("fatesOf", () => {
+  const tree: StepTree = { ...TREE, path: [0, 1] };
+  const ending = (text: string) =>
+    ({
+      accepted: 1,
+      tokens: [
+        { text: " cat", source: "suffix" },
+        { text, source: "" },
+      ],
+      tree,
+    }) as Step;
+
+  it("tells the guess that the reply ended with from the wrong ones", () => {
+    expect(fatesOf(ending(" ran"), tree)).toEqual(["pending", "accepted", "rejected", "rejected", "met"]);
+    expect(isMet(ending(" ran"))).toBe(true);
+  });
+
+  it("takes only guesses for that very place, by the model's own token alone", () => {
+    expect(fatesOf(ending(" dog"), tree)).toEqual(["pending", "accepted", "rejected", "rejected", "rejected"]);
+    expect(isMet(ending(" dog"))).toBe(false);
+    expect(isMet({ ...ending(" ran"), tree: null })).toBe(false);
+    const cut = { accepted: 1, tokens: [{ text: " cat", source: "suffix" }], tree } as Step;
+    expect(isMet(cut)).toBe(false);
+  });
+
+  it("calls nothing wrong behind a guess that was not reached", () => {
+    const step = { accepted: 0, tokens: [{ text: "The", source: "" }] } as Step;
+    expect(fatesOf(step, { ...TREE, path: [0] })).toEqual([
+      "pending",
+      "rejected",
+      "rejected",
+      "unreached",
+      "unreached",
+    ]);
+  });
+
+  it("meets none in a reply that goes on", () => {
+    for (const { spec } of demoDeltas(100)) expect(isMet(spec.steps[0])).toBe(false);
   });
 });
 

@@ -133,7 +133,7 @@ describe("SpeculationView", () => {
     const parent = trace.step(step)?.tree?.parents[node];
     const siblings = trace.step(step)?.tree?.parents.filter((other) => other === parent) ?? [];
     expect(card.querySelectorAll("li")).toHaveLength(siblings.length);
-    expect(card.querySelectorAll("li.spec-right")).toHaveLength(1);
+    expect(card.querySelectorAll("li.spec-accepted")).toHaveLength(1);
     press(token, "Enter");
     expect(drawnStep()).toBe(step);
     press(token, "Escape");
@@ -152,6 +152,32 @@ describe("SpeculationView", () => {
     expect(rows).toHaveLength(nodes);
     expect(rows.filter((verdict) => verdict === "accepted")).toHaveLength(accepted);
     expect(rows[0]).toBe("pending token");
+  });
+
+  it("marks the guess that the reply ended with, in the drawing, the table and the card", () => {
+    const trace = new Trace(0);
+    const tree = {
+      ...{ texts: ["?", "Hi", "Ho"], parents: [-1, 0, 0], sources: ["", "suffix", "suffix"], path: [0] },
+      ...{ estimates: [1, 0.9, 0.1], chances: [1, 0.9, 0.1] },
+    };
+    const step = { ...PLAIN, reason: "best", nodes: 3, drafted: 2, tree };
+    trace.push("Hi", { drafted: 2, accepted: 0, emitted: 1, steps: [step], spans: [[2, ""]] }, 5);
+    shown(0, trace);
+    const drawn = [...root.querySelectorAll<SVGGElement>("[data-node]")];
+    expect(drawn.map(({ dataset }) => dataset.accepted)).toEqual(["true", "false", "false", "true"]);
+    expect(drawn.map((node) => node.classList[1])).toEqual(["spec-pending", "spec-met", "spec-rejected", "spec-own"]);
+    expect(one('[data-node="1"] .spec-mark')).not.toBeNull();
+    const details = one(".spec-part > details") as HTMLDetailsElement;
+    act(() => {
+      details.open = true;
+      details.dispatchEvent(new Event("toggle"));
+    });
+    const rows = [...details.querySelectorAll("tbody tr")].map((row) => row.lastElementChild?.textContent);
+    expect(rows).toEqual(["pending token", "met: the reply ended with it", "rejected"]);
+    act(() => one(".spec-tokens .spec-token").focus());
+    const guesses = [...one("[role=tooltip]").querySelectorAll("li")];
+    expect(guesses.map(({ className }) => className)).toEqual(["spec-met", "spec-rejected"]);
+    expect(guesses[0]?.textContent).toContain("= Hi met: the reply ended with it");
   });
 
   it("says where a step came without its tree", () => {

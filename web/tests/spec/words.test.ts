@@ -20,13 +20,26 @@ const STEP: Step = {
 
 describe("words", () => {
   it("tells a step, its reason and its tree", () => {
-    expect(stepSentence(STEP, 1213)).toBe("Step 1,214: 1 of 8 guesses right, 2 tokens in 12.3 ms.");
+    expect(stepSentence(STEP, 1213)).toBe("Step 1,214: 1 of 8 guesses accepted, 2 tokens in 12.3 ms.");
     expect(stepSentence({ ...STEP, drafted: 0, emitted: 1 }, 0)).toBe(
       "Step 1: no guess was checked, 1 token in 12.3 ms.",
     );
     expect(reasonSentence(STEP)).toBe("Reason: budget; no more guesses are allowed by the request or the server.");
     expect(reasonSentence({ ...STEP, reason: null })).toContain("the server does not say");
     expect(treeSentence(STEP)).toBe("9 nodes, 1 accepted: ␣the (suffix and recurrent), then ⏎ (the model itself).");
+  });
+
+  it("tells that the reply ended with a guess", () => {
+    const tree = { texts: ["?", "<|im_end|>"], parents: [-1, 0], sources: ["", "suffix"], path: [0] };
+    const tokens = [{ text: "<|im_end|>", source: "" }];
+    const step = { ...STEP, nodes: 2, drafted: 1, accepted: 0, emitted: 1, tokens };
+    const met = { ...step, tree: { ...tree, estimates: [1, 0.5], chances: [1, 0.5] } };
+    expect(stepSentence(met, 0)).toBe(
+      "Step 1: 0 of 1 guess accepted, 1 token in 12.3 ms; the token the reply ended with was guessed too.",
+    );
+    expect(treeSentence(met)).toContain("; the last one was guessed too, and the reply ended with it.");
+    expect(stepSentence(step, 0)).not.toContain("ended");
+    expect(treeSentence(step)).not.toContain("ended");
   });
 
   it("makes blanks visible and takes shapeless and order-changing characters out", () => {
