@@ -28,7 +28,7 @@ export function Forest({ cursor, tick }: { cursor: Cursor; tick: Signal<number> 
   return (
     <section class="spec-part" aria-labelledby="spec-tree-title">
       <header>
-        <h3 id="spec-tree-title">{held ? `Tree of step ${whole(index + 1)}` : "Tree of the newest step"}</h3>
+        <h3 id="spec-tree-title">{held ? `Tree of step ${whole(index + 1)}` : "Newest tree"}</h3>
         <div class="spec-buttons">
           <button type="button" aria-label="Step before" onClick={() => cursor.move(-1)}>
             <span aria-hidden="true">◀</span>
@@ -69,8 +69,8 @@ export function Forest({ cursor, tick }: { cursor: Cursor; tick: Signal<number> 
       </section>
       <p class="spec-key">
         Under each guess: who made it, and two probabilities that it is right after the token before it: the drafter's
-        own, and what the planner made of it. ✓ and a thick frame: accepted; = and a thick frame: the reply ended with
-        it; struck through: not what the model chose.
+        own (estimate), and what the planner made of it (chance). ✓ and a thick frame: accepted; = and a thick frame:
+        the reply ended with it; struck through: not taken.
       </p>
       {step.tree && (
         <details

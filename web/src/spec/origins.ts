@@ -11,13 +11,18 @@ export interface Origin {
   label: string;
 }
 
-const KEYS: Readonly<Record<string, OriginKey>> = {
-  suffix: "suffix",
-  ngram: "suffix",
-  recurrent: "recurrent",
-  medusa: "medusa",
-  draft: "draft",
+/** Drafters by the names that the server gives them: the colour, and how they guess. */
+const DRAFTERS: Readonly<Record<string, readonly [OriginKey, string]>> = {
+  suffix: ["suffix", "repeats how the text so far, or an earlier reply, went on"],
+  recurrent: ["recurrent", "a small trained drafter that goes on from the model's last state"],
+  medusa: ["medusa", "trained heads that each guess one token further, blindly"],
+  hydra: ["other", "trained heads that know the guesses before theirs"],
+  eagle: ["other", "one trained layer that reads the model's states and its own"],
+  draft: ["draft", "a smaller model"],
+  grammar: ["other", "what the reply's format leaves no choice about"],
 };
+const OWN = "the model's own token, where no guess was accepted";
+const UNTOLD = "the server did not say whose";
 const UNKNOWN: Origin = { key: "unknown", joint: false, label: "unknown" };
 const MODEL: Origin = { key: "model", joint: false, label: "the model itself" };
 
@@ -32,8 +37,24 @@ export function originOf(source: string | null): Origin {
   const names = drafters(source);
   const [first] = names;
   if (first === undefined) return MODEL;
-  const key = Object.hasOwn(KEYS, first) ? KEYS[first] : undefined;
-  return { key: key ?? "other", joint: names.length > 1, label: names.join(" and ") };
+  return { key: known(first)?.[0] ?? "other", joint: names.length > 1, label: names.join(" and ") };
+}
+
+/** What the origins in these sources are, each told once: label and meaning. Drafters that the page does not know have none. */
+export function meanings(sources: Iterable<string | null>): [label: string, meaning: string][] {
+  const told = new Map<string, string>();
+  for (const source of sources) {
+    if (!source) told.set(originOf(source).label, source === null ? UNTOLD : OWN);
+    for (const name of drafters(source ?? "")) {
+      const meaning = known(name)?.[1];
+      if (meaning !== undefined) told.set(name, meaning);
+    }
+  }
+  return [...told];
+}
+
+function known(name: string): readonly [OriginKey, string] | undefined {
+  return Object.hasOwn(DRAFTERS, name) ? DRAFTERS[name] : undefined;
 }
 
 /** A source in few characters: each name cut short where there are several. */

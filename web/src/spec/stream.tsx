@@ -8,7 +8,7 @@ import type { Cursor } from "./cursor";
 import { plural } from "./format";
 import { TokenList } from "./list";
 import { useDrawing } from "./live";
-import { originOf } from "./origins";
+import { meanings, originOf } from "./origins";
 import type { Trace } from "./trace";
 
 const AT_END = 8; // CSS pixels from the end that still count as being there
@@ -154,16 +154,21 @@ function Before({ trace, slow }: { trace: Trace; slow: ReadonlySignal<number> })
 function Legend({ trace, slow }: { trace: Trace; slow: ReadonlySignal<number> }) {
   void slow.value;
   const counts = [...trace.tally.tokens].sort(([, a], [, b]) => b - a);
+  const told = meanings(counts.map(([source]) => source));
   return (
-    <ul class="spec-legend" aria-label="Tokens by origin">
-      {counts.map(([source, count]) => {
-        const { key, joint, label } = originOf(source);
-        return (
-          <li key={source}>
-            <span class={`spec-token spec-${key}${joint ? " spec-joint" : ""}`}>{label}</span> {plural(count, "token")}
-          </li>
-        );
-      })}
-    </ul>
+    <>
+      <ul class="spec-legend" aria-label="Tokens by origin">
+        {counts.map(([source, count]) => {
+          const { key, joint, label } = originOf(source);
+          return (
+            <li key={source}>
+              <span class={`spec-token spec-${key}${joint ? " spec-joint" : ""}`}>{label}</span>{" "}
+              {plural(count, "token")}
+            </li>
+          );
+        })}
+      </ul>
+      {told.length > 0 && <p class="spec-key">{told.map(([label, meaning]) => `${label}: ${meaning}`).join("; ")}.</p>}
+    </>
   );
 }

@@ -31,15 +31,9 @@ export function Tables({ trace, tick }: { trace: Trace; tick: ReadonlySignal<num
               <th scope="col">Drafter</th>
               <th scope="col">Guesses</th>
               <th scope="col">Accepted</th>
-              <th scope="col" title="Its own probability, mean over the guesses whose place was reached">
-                Estimate
-              </th>
-              <th scope="col" title="What the planner believed, mean over the guesses whose place was reached">
-                Chance
-              </th>
-              <th scope="col" title="Share that was right of the guesses whose place was reached">
-                Right
-              </th>
+              <th scope="col">Estimate</th>
+              <th scope="col">Chance</th>
+              <th scope="col">Share</th>
             </tr>
           </thead>
           <tbody>
@@ -61,12 +55,8 @@ export function Tables({ trace, tick }: { trace: Trace; tick: ReadonlySignal<num
             <tr>
               <th scope="col">Depth</th>
               <th scope="col">Guesses</th>
-              <th scope="col" title="Steps that guessed so deep">
-                Steps
-              </th>
-              <th scope="col" title="Steps in which a guess of this depth was accepted">
-                Accepted
-              </th>
+              <th scope="col">Steps</th>
+              <th scope="col">Accepted</th>
               <th scope="col">Share</th>
             </tr>
           </thead>
@@ -83,6 +73,11 @@ export function Tables({ trace, tick }: { trace: Trace; tick: ReadonlySignal<num
           </tbody>
         </table>
       </section>
+      <p class="spec-key">
+        By drafter, over the guesses whose place was reached: estimate is the mean probability that the drafter itself
+        gave, chance what the planner made of it, and share how many were accepted. By depth: steps that guessed so
+        deep, and those in which a guess of this depth was accepted.
+      </p>
     </section>
   );
 }

@@ -64,9 +64,9 @@ function Reply({ trace, tick }: { trace: Trace; tick: Signal<number> }) {
         </p>
       )}
       {tally.steps === 0 && <p class="spec-empty">{silence(trace)}</p>}
-      {parts > 0 && tally.steps > 0 && <Bars trace={trace} tick={tick} slow={slow} cursor={cursor} />}
-      {parts > 1 && tally.steps > 0 && <Forest tick={tick} cursor={cursor} />}
       <Stream trace={trace} tick={tick} slow={slow} cursor={cursor} />
+      {parts > 0 && tally.steps > 0 && <Forest tick={tick} cursor={cursor} />}
+      {parts > 1 && tally.steps > 0 && <Bars trace={trace} tick={tick} slow={slow} cursor={cursor} />}
       {parts > 2 && tally.trees > 0 && <Tables trace={trace} tick={slow} />}
     </>
   );

@@ -96,6 +96,26 @@ describe("SpeculationView", () => {
     }
   });
 
+  it("begins with the figures and the tokens, before the tree and what is for tuning", () => {
+    shown(3);
+    const parts = [...root.querySelectorAll(".spec-figures, .spec-tokens, .spec-tree, .spec-bars, .spec-tables")];
+    expect(parts.map((part) => part.getAttribute("class"))).toEqual(
+      ["figures", "tokens", "tree", "bars", "tables"].map((name) => `spec-${name}`),
+    );
+  });
+
+  it("says in the text what figures, columns and origins are", () => {
+    const { trace } = shown(40);
+    const keys = [...root.querySelectorAll(".spec-key")].map(({ textContent }) => textContent).join(" ");
+    for (const told of ["TTFT: time to first token", "TPOT: time per output token", "estimate is", "chance what"]) {
+      expect(keys).toContain(told);
+    }
+    expect(keys).toContain("suffix: repeats");
+    expect(trace.tally.tokens.has("")).toBe(true);
+    expect(keys).toContain("the model itself: the model's own token");
+    expect(root.querySelector("[title]")).toBeNull();
+  });
+
   it("holds a step by button and goes on following by button", () => {
     const { more } = shown(10);
     act(() => one(".spec-hold").click());

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { drafters, originOf, shortSource } from "../../src/spec/origins";
+import { drafters, meanings, originOf, shortSource } from "../../src/spec/origins";
 import { reasonOf } from "../../src/spec/reasons";
 import { clipped, probability, reasonSentence, stepSentence, treeSentence, visible } from "../../src/spec/words";
 import type { Step } from "../../src/wire/events";
@@ -64,6 +64,26 @@ describe("originOf", () => {
     expect(originOf("constructor").key).toBe("other");
     expect(drafters("a+b")).toEqual(["a", "b"]);
     expect([shortSource("recurrent"), shortSource("suffix+recurrent")]).toEqual(["recurrent", "suf+rec"]);
+  });
+});
+
+describe("meanings", () => {
+  it("tells each origin once, also where it had company", () => {
+    expect(meanings(["suffix+recurrent", "suffix", ""]).map(([label]) => label)).toEqual([
+      "suffix",
+      "recurrent",
+      "the model itself",
+    ]);
+    expect(meanings([null])).toEqual([["unknown", "the server did not say whose"]]);
+  });
+
+  it("has none for drafters that nobody knows", () => {
+    expect(meanings(["constructor", "others"])).toEqual([]);
+  });
+
+  it("has one for every drafter of the server", () => {
+    const names = ["suffix", "recurrent", "medusa", "hydra", "eagle", "draft", "grammar"];
+    expect(meanings(names).map(([label]) => label)).toEqual(names);
   });
 });
 
