@@ -26,7 +26,7 @@ BUILD_TOOLS = $(MAKE) -s web/node_modules/.made
 export PYTHONSAFEPATH := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help serve chat page wheel test clients check proof sanitize bench compile-table device-check view format clean
+.PHONY: help serve page-notice chat page wheel test clients check proof sanitize bench compile-table device-check view format clean
 .DEFAULT_GOAL := help
 
 help:
@@ -47,10 +47,13 @@ help:
 	@echo 'make clean   remove the environment and all build products (fetched models stay in the cache)'
 
 # A page that cannot be built keeps nobody from the API, nor from the page that was built before.
-serve: $(VENV)/.runtime
-	@if ! { $(NODE_FITS); }; then [ -e $(PAGE) ] || echo "Serving the API without its page: $(NO_NODE)."; \
-	else $(BUILD_PAGE) || echo "Serving without building the page, which failed as told above."; fi
+serve: page-notice $(VENV)/.runtime
+	@if { $(NODE_FITS); }; then $(BUILD_PAGE) || echo "Serving without building the page, which failed as told above."; fi
 	$(BIN)/paceline serve $(ARGS)
+
+# Before the long installation, so that who wants the page can install Node first.
+page-notice:
+	@[ -e $(PAGE) ] || { $(NODE_FITS); } || echo "The API will be served without its page: $(NO_NODE)."
 
 page:
 	@{ $(NODE_FITS); } || { echo "Not built: $(NO_NODE)."; exit 1; }

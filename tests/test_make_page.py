@@ -123,7 +123,7 @@ def test_serving_does_not_wait_for_a_page_that_cannot_be_built(checkout: Checkou
     status, called, said = checkout.make("serve")
     assert (status, called) == (0, ["paceline"])
     assert said.count("\n") == 3, "one line of ours, the command and what it prints"
-    assert "Serving the API without its page: the page needs Node 20.19" in said
+    assert "The API will be served without its page: the page needs Node 20.19" in said
     checkout.with_node("22.12.0")
     status, called, said = checkout.make("serve", fails="ci")
     assert (status, called) == (0, [CI, "paceline"])
@@ -132,6 +132,15 @@ def test_serving_does_not_wait_for_a_page_that_cannot_be_built(checkout: Checkou
     assert checkout.make("serve")[:2] == (0, ["paceline"])
     (checkout.programs / "node").unlink()
     assert "page" not in checkout.make("serve")[2], "the one that was built is served"
+
+
+def test_a_missing_page_is_told_before_the_long_installation(checkout: Checkout) -> None:
+    write_program(checkout.folder / ".venv" / "bin" / "pip", PROGRAM.format(name="pip"))
+    (checkout.folder / ".venv" / ".runtime").unlink()
+    status, called, said = checkout.make("serve")
+    assert (status, called) == (0, ["pip", "paceline"])
+    assert said.index("without its page") < said.index("Installing Paceline")
+    assert said.count("without its page") == 1
 
 
 def test_all_tests_are_run_and_the_last_line_is_that_of_the_last_ones(checkout: Checkout) -> None:

@@ -64,16 +64,19 @@ def test_a_reply_is_shown_as_markdown(tab: Tab, scripted: Scripted) -> None:
 def test_wide_code_is_reached_and_copied_by_keyboard(tab: Tab, scripted: Scripted) -> None:
     scripted.reply = tokens
     page = tab.open(scripted.url)
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.context.grant_permissions(["clipboard-write"])
+    page.click("#steps-toggle")  # on a narrow screen they would cover the conversation
     tab.ask("Show it")
     tab.finish()
     page.get_by_role("button", name="Copy code").focus()
     page.keyboard.press("Enter")
     expect(page.locator(".md-copied")).to_have_text("Copied")
-    assert "def answer()" in page.evaluate("navigator.clipboard.readText()")
     page.set_viewport_size({"width": 320, "height": 700})
     code = page.locator(".md-code pre")
     expect(code).to_have_attribute("tabindex", "0")
     page.keyboard.press("Tab")
     expect(code).to_be_focused()
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    page.focus("#message")
+    page.keyboard.press("Control+V")  # the page itself may not read the clipboard
+    assert page.input_value("#message").startswith("def answer()")

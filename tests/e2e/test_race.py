@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -116,6 +117,34 @@ def test_the_replay_shows_both_lanes_at_any_moment(tab: Tab, scripted: Scripted)
     page.keyboard.press("End")
     expect(coming).to_have_count(0)
     assert tab.complaints == []
+
+
+def test_a_race_that_is_left_runs_on_unseen(tab: Tab, scripted: Scripted) -> None:
+    over = threading.Event()
+    answer = paced({"plain": PIECES * 5, "speculating": PIECES * 5})
+
+    def reply(connection: ServerConnection, event: Event) -> None:
+        answer(connection, event)
+        if leg(event) == "speculating":
+            over.set()
+
+    scripted.reply = reply
+    page = opened(tab.page, scripted.url)
+    page.click("#race-start")
+    expect(page.locator(".race-lane[data-lane=plain] .race-text")).to_contain_text(PIECES[0])
+    page.click("nav a[href='#/chat']")
+    expect(page.locator("#race-start")).to_be_hidden()
+    before = text_of(page, "plain")
+    assert over.wait(30)
+    page.wait_for_timeout(200)
+    assert text_of(page, "plain") == before
+    page.click("nav a[href='#/dashboard']")
+    expect(page.locator("#race-start")).to_be_hidden()
+    page.click("nav a[href='#/race']")
+    expect(page.locator("#race-verdict")).to_contain_text("Identical text")
+    expect(page.locator(".race-canvas canvas")).to_be_visible()
+    assert text_of(page, "plain") == text_of(page, "speculating") == "".join(PIECES * 5)
+    assert len(scripted.sessions) == 2, "the chat's session and that of the one race"
 
 
 def test_stop_and_refusals_are_sentences(tab: Tab, scripted: Scripted) -> None:

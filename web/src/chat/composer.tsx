@@ -64,6 +64,9 @@ export function Composer({ room, field, editLast }: ComposerProps) {
           Stop
         </button>
       </form>
+      <p id="early" role="status">
+        {room.early.value && "The reply is still on its way: Esc or Stop ends it, then Enter sends this."}
+      </p>
       <div class="chat-below">
         <p id="keys">
           <kbd>Enter</kbd> sends, <kbd>Shift</kbd> <kbd>Enter</kbd> starts a new line, <kbd>Esc</kbd> stops a reply.

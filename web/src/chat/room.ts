@@ -30,6 +30,8 @@ export class Room {
   readonly spoken: Signal<string> = signal("");
   /** The composer's text. */
   readonly draft: Signal<string>;
+  /** Somebody wants to send what the composer holds, while a reply is still on its way. */
+  readonly early: Signal<boolean> = signal(false);
   /** A slip in the settings, to be shown beside its field. */
   readonly problem: Signal<Problem | null> = signal(null);
   /** The key of the turn that is being edited. */
@@ -104,7 +106,9 @@ export class Room {
   /** Sends what the composer holds. */
   say(): void {
     const text = this.draft.value;
-    if (this.conversation.busy || text.trim() === "") return;
+    if (text.trim() === "") return;
+    this.early.value = this.conversation.busy;
+    if (this.early.value) return;
     const settings = this.#settings();
     if (!settings) return;
     this.#setDraft("");
@@ -219,6 +223,7 @@ export class Room {
       else if (effect.do === "restore") this.#restore(effect.text);
       else if (this.news.state !== "connecting") this.#link.renew(); // else a session that has nothing is on its way
     }
+    this.early.value &&= conversation.busy;
     this.#wait();
     this.records.changed();
     if ([...state(), conversation.model].every((value, i) => value === before[i])) {

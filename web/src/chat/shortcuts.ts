@@ -1,6 +1,6 @@
 // Keys for what is done often. Alt and Shift together: browsers and screen readers leave these letters alone.
 
-export type Action = "new" | "list" | "settings" | "compose" | "help";
+export type Action = "new" | "list" | "settings" | "steps" | "compose" | "help";
 
 interface Shortcut {
   /** KeyboardEvent.code, which stays the same where Alt makes other characters. */
@@ -16,6 +16,7 @@ export const SHORTCUTS: readonly Shortcut[] = [
   { code: "KeyN", action: "new", keys: held("N"), what: "starts a new conversation" },
   { code: "KeyL", action: "list", keys: held("L"), what: "shows or hides the conversations" },
   { code: "KeyS", action: "settings", keys: held("S"), what: "shows or hides the settings" },
+  { code: "KeyP", action: "steps", keys: held("P"), what: "shows or hides the steps of the reply" },
   { code: "KeyM", action: "compose", keys: held("M"), what: "goes to the message field" },
   { code: "KeyK", action: "help", keys: held("K"), what: "shows these keys" },
 ];

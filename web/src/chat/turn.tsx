@@ -85,7 +85,7 @@ function Deeds({ turn, last, busy, looked, actions }: DeedsProps) {
           Go on
         </button>
       )}
-      {turn.trace && (
+      {turn.trace && turn.trace.steps.length > 0 && (
         <button type="button" data-action="look" aria-pressed={looked} onClick={() => actions.look(turn)}>
           Look at the steps
         </button>

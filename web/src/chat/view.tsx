@@ -28,7 +28,7 @@ type Side = "settings" | "list";
 
 const ROOM_FOR_STEPS = "(min-width: 75rem)"; // beside the conversation, as in the style sheet
 
-export function Chat({ server, settings }: ViewProps) {
+export function Chat({ server, settings }: Omit<ViewProps, "shown">) {
   const room = useMemo(() => new Room(server, settings), [server, settings]);
   const theme = useMemo(() => themeSignal(document.documentElement), []);
   const side = useSignal<Side | null>(null);
@@ -43,6 +43,9 @@ export function Chat({ server, settings }: ViewProps) {
   };
   const toggle = (name: Side) => {
     side.value = side.value === name ? null : name;
+  };
+  const toggleSteps = () => {
+    steps.value = !steps.value;
   };
   const editLast = () => {
     const last = room.conversation.turns.findLast(({ role }) => role === "user");
@@ -86,12 +89,17 @@ export function Chat({ server, settings }: ViewProps) {
   useEffect(() => {
     if (writing) compose(); // once it can be seen, for a narrow screen hides it behind a panel
   }, [writing]);
+  const stepping = steps.value;
+  useEffect(() => {
+    if (!stepping && document.activeElement === document.body) compose(); // what had the focus went with the steps
+  }, [stepping]);
   useEffect(() => {
     void room.start();
     const deeds: Record<Action, () => void> = {
       new: fresh,
       list: () => toggle("list"),
       settings: () => toggle("settings"),
+      steps: toggleSteps,
       compose,
       help: () => {
         help.value = true;
@@ -134,7 +142,7 @@ export function Chat({ server, settings }: ViewProps) {
           id="steps-toggle"
           aria-expanded={steps.value}
           aria-controls={steps.value ? "steps" : undefined}
-          onClick={() => (steps.value = !steps.value)}
+          onClick={toggleSteps}
         >
           Steps
         </button>

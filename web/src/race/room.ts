@@ -57,6 +57,12 @@ export class Room {
     this.frames.now();
   }
 
+  /** Whether the view can be seen. A race runs on unseen, a replay waits for whoever watches it. */
+  show(on: boolean): void {
+    if (!on && this.moment()?.playing) this.toggle();
+    this.frames.rest(!on);
+  }
+
   /** The place of the replay in milliseconds, and whether it moves. */
   moment(): { at: number; playing: boolean } | null {
     const now = this.#now();

@@ -1,7 +1,7 @@
 // The race: the same reply made twice, plain and speculating, one after the other and then watched side by side.
 
 import "./race.css";
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo } from "preact/hooks";
 import { remembered } from "../settings/store";
 import type { ViewProps } from "../shell/view";
 import { RaceFields } from "./form";
@@ -9,11 +9,12 @@ import { firstForm } from "./plan";
 import { Room } from "./room";
 import { Stage } from "./stage";
 
-export default function View({ server, settings }: ViewProps) {
+export default function View({ server, settings, shown }: ViewProps) {
   const room = useMemo(() => new Room(server), [server]);
   const form = useMemo(() => remembered("race", firstForm(settings.peek())), [settings]);
   const key = server.key.value;
   useEffect(() => void room.learn(), [room, key]); // another key may open what was locked
+  useLayoutEffect(() => room.show(shown), [room, shown]);
   useEffect(() => () => room.stop(), [room]);
   return (
     <main class="race">

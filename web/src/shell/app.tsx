@@ -1,5 +1,5 @@
-// The frame around the views. The chat stays mounted, since its reply runs on while another view is looked at; the
-// others begin when they are opened and end when they are left.
+// The frame around the views. The chat and an opened race stay mounted, since their replies run on while another view is
+// looked at; the others begin when they are opened and end when they are left.
 
 import { useMemo } from "preact/hooks";
 import { Chat } from "../chat/view";
@@ -12,15 +12,24 @@ const VIEWS = { chat: "Chat", race: "Race", dashboard: "Dashboard", voice: "Voic
 type Name = keyof typeof VIEWS;
 const NAMES = Object.keys(VIEWS) as Name[];
 
-const LOADERS: Record<Exclude<Name, "chat">, () => Promise<{ default: View }>> = {
-  race: () => import("../race/view"),
-  dashboard: () => import("../dashboard/view"),
-  voice: () => import("../voice/view"),
-};
+interface Opened {
+  name: Name;
+  load(): Promise<{ default: View }>;
+  /** Once opened, it is hidden when it is left, and does not end. */
+  stays: boolean;
+}
 
-export function App(props: ViewProps) {
+const OPENED: readonly Opened[] = [
+  { name: "race", load: () => import("../race/view"), stays: true },
+  { name: "dashboard", load: () => import("../dashboard/view"), stays: false },
+  { name: "voice", load: () => import("../voice/view"), stays: false },
+];
+
+export function App(props: Omit<ViewProps, "shown">) {
   const route = useMemo(() => routeSignal(NAMES, "chat"), []);
+  const seen = useMemo(() => new Set<Name>(), []);
   const shown = route.value;
+  seen.add(shown);
   return (
     <>
       <header class="frame">
@@ -39,13 +48,13 @@ export function App(props: ViewProps) {
           <Chat {...props} />
         </Boundary>
       </div>
-      {shown !== "chat" && (
-        <div class="view" key={shown}>
+      {OPENED.filter(({ name, stays }) => name === shown || (stays && seen.has(name))).map(({ name, load }) => (
+        <div class="view" key={name} hidden={name !== shown}>
           <Boundary>
-            <Lazy load={LOADERS[shown]} props={props} />
+            <Lazy load={load} props={{ ...props, shown: name === shown }} />
           </Boundary>
         </div>
-      )}
+      ))}
     </>
   );
 }

@@ -32,7 +32,10 @@ export function series(label: string, { token, dash }: Stroke): uPlot.Series {
 
 /** Keeps a plot as wide as what it stands in, and in the colours that hold. Returns what ends that and the plot. */
 export function keep(plot: uPlot, place: HTMLElement): () => void {
-  const sizes = new ResizeObserver(() => plot.setSize({ width: place.clientWidth, height: plot.height }));
+  const sizes = new ResizeObserver(() => {
+    const width = place.clientWidth; // 0: its view is hidden
+    if (width > 0) plot.setSize({ width, height: plot.height });
+  });
   sizes.observe(place);
   const forget = onThemeChange(() => plot.redraw(false, true));
   return () => {

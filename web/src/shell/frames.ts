@@ -11,6 +11,14 @@ export class Frames {
   readonly tick: Signal<number> = signal(0);
   #pending = 0;
   #last = Number.NEGATIVE_INFINITY; // when it was drawn
+  #resting = false;
+  #missed = false; // something changed during the rest
+
+  /** Nobody can see it: what changes is drawn when the rest is over, all of it at once. */
+  rest(on: boolean): void {
+    this.#resting = on;
+    if (!on && this.#missed) this.now();
+  }
 
   /** Something changed. */
   mark(): void {
@@ -27,6 +35,8 @@ export class Frames {
   now(): void {
     cancelAnimationFrame(this.#pending);
     this.#pending = 0;
+    this.#missed = this.#resting;
+    if (this.#resting) return;
     this.#last = performance.now();
     this.tick.value += 1;
   }

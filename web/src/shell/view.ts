@@ -8,6 +8,8 @@ import type { Server } from "./server";
 export interface ViewProps {
   server: Server;
   settings: Signal<FormValues>;
+  /** It can be seen; where it cannot, it goes on and draws nothing. */
+  shown: boolean;
 }
 
 export type View = FunctionComponent<ViewProps>;

@@ -5,7 +5,9 @@ import type { Pending } from "./pending";
 import type { State } from "./ports";
 import type { Reply } from "./reply";
 
-const STATES: Record<State, { name: string; about: string }> = {
+type Told = { name: string; about: string };
+
+const STATES: Record<State, Told> = {
   idle: { name: "Ready", about: "Speak or choose a transcript." },
   listening: { name: "Listening", about: "Words go to the server while they are spoken." },
   thinking: { name: "Thinking", about: "The turn has ended; the reply begins." },
@@ -13,9 +15,21 @@ const STATES: Record<State, { name: string; about: string }> = {
   interrupted: { name: "Stopping", about: "You broke in; the reply is ended and cut to what you heard." },
 };
 
-export function Stage({ loop }: { loop: VoiceLoop }) {
+/** While there is no session. */
+const WITHOUT_SERVER: Partial<Record<State, Told>> = {
+  listening: { name: "Listening", about: "The words are kept, and go to the server once it can be reached." },
+  thinking: { name: "Waiting", about: "The turn has ended, and waits for the connection to the server." },
+};
+
+export interface StageProps {
+  loop: VoiceLoop;
+  /** There is a session with the server. */
+  linked: boolean;
+}
+
+export function Stage({ loop, linked }: StageProps) {
   const { state, pending, reply } = loop;
-  const { name, about } = STATES[state];
+  const { name, about } = (!linked && WITHOUT_SERVER[state]) || STATES[state];
   return (
     <section class="voice-stage" aria-labelledby="voice-state">
       <div class="voice-state" data-state={state}>

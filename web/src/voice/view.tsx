@@ -27,7 +27,7 @@ export default function View({ server, settings }: ViewProps) {
       </div>
       <div class="voice-columns">
         <div class="voice-column">
-          <Stage loop={loop} />
+          <Stage loop={loop} linked={room.link.value.state === "open"} />
           <Presses room={room} />
         </div>
         <div class="voice-column voice-ways">

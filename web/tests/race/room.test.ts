@@ -96,6 +96,32 @@ describe("Room", () => {
     expect([room.race.phase, told.at(-1)]).toEqual(["failed", "close"]);
   });
 
+  it("runs on unseen without drawing, and draws what it has become", () => {
+    const { room, say } = entered();
+    room.start(PLAN);
+    say({ type: "session.created" }, 0);
+    const drawn = room.frames.tick.value;
+    room.show(false);
+    for (const time of [10, 20, 30]) say(done(1), time);
+    room.frames.now();
+    expect(room.outcome).not.toBeNull();
+    expect(room.frames.tick.value).toBe(drawn);
+    room.show(true);
+    expect(room.frames.tick.value).toBe(drawn + 1);
+    room.show(false);
+    room.show(true);
+    expect(room.frames.tick.value).toBe(drawn + 1);
+  });
+
+  it("does not play on unseen", () => {
+    const { room, clock } = raced();
+    room.toggle();
+    clock.now += 120;
+    room.show(false);
+    clock.now += 100;
+    expect(room.moment()).toEqual({ at: 120, playing: false });
+  });
+
   it("plays the race again, pauses, and moves", () => {
     const { room, clock } = raced();
     room.toggle();

@@ -1,0 +1,33 @@
+// @vitest-environment jsdom
+import { signal } from "@preact/signals";
+import { render } from "preact";
+import { act } from "preact/test-utils";
+import { expect, test } from "vitest";
+import { TurnView } from "../../src/chat/turn";
+import { newReply } from "../../src/chat/turns";
+import type { Spec } from "../../src/wire/events";
+import { demoDeltas } from "../spec/demo";
+import { SETTINGS } from "./talk";
+
+const never = () => {
+  throw new Error("nobody pressed anything");
+};
+const ACTIONS = { copy: never, edit: never, resend: never, retry: never, goOn: never, look: never };
+
+/** What can be done with a reply that has ended, with these counts beside its text. */
+function offered(spec: Spec): (string | undefined)[] {
+  const turn = newReply(SETTINGS, 0);
+  turn.text = "Hi";
+  turn.trace?.push("Hi", spec, 1);
+  turn.trace?.close();
+  turn.state = "done";
+  const root = document.createElement("div");
+  const rest = { last: true, busy: false, editing: false, looked: false, tick: signal(0), actions: ACTIONS };
+  act(() => render(<TurnView turn={turn} state={turn.state} note="" {...rest} />, root));
+  return [...root.querySelectorAll("button")].map(({ dataset }) => dataset.action);
+}
+
+test("steps are offered where there are some", () => {
+  for (const { spec } of demoDeltas(1)) expect(offered(spec)).toEqual(["copy", "again", "look"]);
+  expect(offered({ drafted: 0, accepted: 0, emitted: 1 })).toEqual(["copy", "again"]);
+});
