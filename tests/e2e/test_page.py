@@ -76,7 +76,8 @@ def test_settings_reach_the_request_and_outlive_a_reload(tab: Tab, scripted: Scr
     page.reload()
     tab.ask("Hi")
     tab.finish()
-    *_, update, create = scripted.sessions[-1]
+    (update,) = [event for event in scripted.sessions[-1] if event["type"] == "session.update"]
+    create = scripted.sessions[-1][-1]
     assert update["session"]["instructions"] == "Be a pirate."
     assert create["response"] == {
         "speculation": {"mode": "none", "trace": True},

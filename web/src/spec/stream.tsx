@@ -11,6 +11,8 @@ import { useDrawing } from "./live";
 import { meanings, originOf } from "./origins";
 import type { Trace } from "./trace";
 
+const HANDS = ["wheel", "touchmove", "pointerdown", "keydown"] as const;
+const REACH_MS = 300; // in which a scroll follows from what was done
 const AT_END = 8; // CSS pixels from the end that still count as being there
 
 export interface StreamProps {
@@ -36,28 +38,34 @@ export function Stream({ trace, tick, slow, cursor }: StreamProps) {
     list.current = tokens;
     active.value = null;
     let following = true;
-    let last = 0;
-    const toEnd = () => {
-      if (!following || active.peek() !== null) return;
-      root.scrollTop = root.scrollHeight;
-      last = root.scrollTop; // less than before where old tokens went, which is nobody's scrolling upwards
+    let touched = Number.NEGATIVE_INFINITY; // when a person last did what may scroll
+    let changed = Number.NEGATIVE_INFINITY; // when tokens last came or went
+    const touch = () => {
+      touched = performance.now();
     };
+    const toEnd = () => {
+      if (following && active.peek() === null) root.scrollTop = root.scrollHeight;
+    };
+    // While tokens come the browser scrolls too: where old ones went, and where heights of lines became known.
     const scrolled = () => {
-      const atEnd = root.scrollHeight - root.scrollTop - root.clientHeight < AT_END;
-      following = atEnd || (following && root.scrollTop >= last);
-      last = root.scrollTop;
+      const recent = performance.now() - REACH_MS;
+      if (following && changed > recent && touched < recent) toEnd();
+      else following = root.scrollHeight - root.scrollTop - root.clientHeight < AT_END;
     };
     root.addEventListener("scroll", scrolled);
+    for (const kind of HANDS) root.addEventListener(kind, touch, { passive: true });
     // Lines get their true height when they come into view, and the end moves away under whoever went there.
     root.addEventListener("contentvisibilityautostatechange", toEnd);
     const stop = effect(() => {
       draw();
       tokens.update(trace, cursor.shown?.index ?? null);
+      changed = performance.now();
       toEnd();
     });
     return () => {
       stop();
       root.removeEventListener("scroll", scrolled);
+      for (const kind of HANDS) root.removeEventListener(kind, touch);
       root.removeEventListener("contentvisibilityautostatechange", toEnd);
     };
   }, [trace, tick, cursor, active]);
