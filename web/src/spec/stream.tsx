@@ -12,7 +12,8 @@ import { meanings, originOf } from "./origins";
 import type { Trace } from "./trace";
 
 const HANDS = ["wheel", "touchmove", "pointerdown", "keydown"] as const;
-const REACH_MS = 300; // in which a scroll follows from what was done
+const REACH_MS = 300; // in which a scroll is a person's
+const FRAMES = 4; // until the browser has set what came
 const AT_END = 8; // CSS pixels from the end that still count as being there
 
 export interface StreamProps {
@@ -39,7 +40,13 @@ export function Stream({ trace, tick, slow, cursor }: StreamProps) {
     active.value = null;
     let following = true;
     let touched = Number.NEGATIVE_INFINITY; // when a person last did what may scroll
-    let changed = Number.NEGATIVE_INFINITY; // when tokens last came or went
+    let settling = 0; // frames in which heights may still become known after tokens came or went
+    let next = 0; // the frame that is asked for
+    const settle = () => {
+      settling -= 1;
+      toEnd();
+      next = settling > 0 ? requestAnimationFrame(settle) : 0;
+    };
     const touch = () => {
       touched = performance.now();
     };
@@ -48,8 +55,7 @@ export function Stream({ trace, tick, slow, cursor }: StreamProps) {
     };
     // While tokens come the browser scrolls too: where old ones went, and where heights of lines became known.
     const scrolled = () => {
-      const recent = performance.now() - REACH_MS;
-      if (following && changed > recent && touched < recent) toEnd();
+      if (following && settling > 0 && performance.now() - touched > REACH_MS) toEnd();
       else following = root.scrollHeight - root.scrollTop - root.clientHeight < AT_END;
     };
     root.addEventListener("scroll", scrolled);
@@ -59,11 +65,13 @@ export function Stream({ trace, tick, slow, cursor }: StreamProps) {
     const stop = effect(() => {
       draw();
       tokens.update(trace, cursor.shown?.index ?? null);
-      changed = performance.now();
       toEnd();
+      settling = FRAMES;
+      next ||= requestAnimationFrame(settle);
     });
     return () => {
       stop();
+      cancelAnimationFrame(next);
       root.removeEventListener("scroll", scrolled);
       for (const kind of HANDS) root.removeEventListener(kind, touch);
       root.removeEventListener("contentvisibilityautostatechange", toEnd);
