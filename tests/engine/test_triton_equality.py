@@ -30,6 +30,11 @@ PlainOf = Callable[[str], tuple[list[Request], Replies]]
 SLOW = {1: 1e4, 100_000: 1e4}  # a machine whose steps take so long that any drafter is worth asking
 
 
+def slow(*values: str) -> Any:
+    """What takes the interpreter longest, and differs from the others least, is among the proofs."""
+    return pytest.param(*values, marks=pytest.mark.proof)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def triton() -> None:
     ops_or_skip("triton")
@@ -68,7 +73,7 @@ def test_replies_are_those_of_the_reference(
     assert_equal(Oracle(checkpoint), requests, plain_replies(checkpoint, requests), replies, record_property)
 
 
-@pytest.mark.parametrize(("name", "sampling"), [("random", "greedy"), ("merged", "filtered")])
+@pytest.mark.parametrize(("name", "sampling"), [("random", "greedy"), slow("merged", "filtered")])
 def test_trees_and_batch_mates_change_nothing(
     checkpoint: RandomCheckpoint, plain_of: PlainOf, name: str, sampling: str, record_property: Record
 ) -> None:
@@ -102,7 +107,7 @@ def test_formats_change_nothing_of_it(
     assert_equal(None, requests, plain, run(engine, requests), record_property)
 
 
-@pytest.mark.parametrize("name", ["draft", "eagle", "hydra", "medusa", "recurrent"])
+@pytest.mark.parametrize("name", ["recurrent", *map(slow, ("draft", "eagle", "hydra", "medusa"))])
 def test_trained_drafters_change_nothing(
     checkpoint: RandomCheckpoint,
     plain_of: PlainOf,
@@ -147,7 +152,7 @@ class Bits:
         return logits.clone()
 
 
-@pytest.mark.parametrize(("weights", "kv"), [("stored", "auto"), ("q4", "int8")])
+@pytest.mark.parametrize(("weights", "kv"), [("stored", "auto"), slow("q4", "int8")])
 def test_bits_of_a_row_are_those_it_has_anywhere(checkpoint: RandomCheckpoint, weights: str, kv: str) -> None:
     """A node of a tree beside another sequence, the same token decoded step by step, and as the end of a prompt; across
     the border of two units of keys.
