@@ -2,7 +2,7 @@
 
 import type { Signal } from "@preact/signals";
 import type { FormValues } from "../settings/parse";
-import { decimal, milliseconds, percent } from "../spec/format";
+import { decimal, milliseconds, percent } from "../shell/format";
 import type { Room } from "./room";
 
 function shown(room: Room): [id: string, name: string, long: string, value: string][] {

@@ -1,7 +1,7 @@
 // The turns of a conversation, as they are shown and as they are kept.
 
 import type { Settings } from "../settings/parse";
-import { decimal, milliseconds } from "../spec/format";
+import { decimal, milliseconds } from "../shell/format";
 import { Trace } from "../spec/trace";
 import type { Role } from "./requests";
 

@@ -1,6 +1,6 @@
 // Figures in words; "–" where there is none.
 
-import { decimal, milliseconds, percent } from "../spec/format";
+import { decimal, milliseconds, percent } from "../shell/format";
 import { type Distribution, mean, type Quantile, quantile } from "./distribution";
 
 /** How the values of a family are written, from the unit it has on the wire. */
@@ -9,7 +9,7 @@ export type Unit = (value: number | null) => string;
 export const seconds: Unit = (value) => milliseconds(value === null ? null : value * 1000);
 export const share: Unit = percent;
 export const amount: Unit = (value) => (Number.isInteger(value) ? String(value) : decimal(value));
-export { whole } from "../spec/format";
+export { whole } from "../shell/format";
 
 const SIDES: Readonly<Record<Quantile["side"], string>> = { at: "", under: "≤ ", over: "> " };
 

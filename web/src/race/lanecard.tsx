@@ -1,7 +1,7 @@
 // One lane: its text as it came, its clock and its figures.
 
 import { useEffect, useRef } from "preact/hooks";
-import { decimal, milliseconds, percent } from "../spec/format";
+import { decimal, milliseconds, percent } from "../shell/format";
 import { Inscription } from "./inscription";
 import type { Lane } from "./lane";
 import type { LaneName } from "./plan";

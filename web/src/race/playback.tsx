@@ -1,6 +1,6 @@
 // The controls of the replay.
 
-import { milliseconds } from "../spec/format";
+import { milliseconds } from "../shell/format";
 import { type Replay, SPEEDS } from "./replay";
 import type { Room } from "./room";
 

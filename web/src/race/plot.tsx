@@ -1,8 +1,8 @@
 // The plot's place on the page, its legend and what it says in words.
 
 import { useEffect, useRef } from "preact/hooks";
+import { milliseconds } from "../shell/format";
 import { Swatch } from "../shell/swatch";
-import { milliseconds } from "../spec/format";
 import type { Chart } from "./chart";
 import { curve } from "./curve";
 import type { Outcome } from "./outcome";

@@ -1,6 +1,6 @@
 // What the races for this reply came to.
 
-import { decimal, milliseconds } from "../spec/format";
+import { decimal, milliseconds } from "../shell/format";
 import type { Row } from "./results";
 
 export function Table({ rows }: { rows: readonly Row[] }) {

@@ -1,6 +1,6 @@
 // A race's result in words.
 
-import { decimal, milliseconds, percent, plural } from "../spec/format";
+import { decimal, milliseconds, percent, plural } from "../shell/format";
 import { kept, type Outcome } from "./outcome";
 import type { LaneName } from "./plan";
 

@@ -1,6 +1,7 @@
 // The frame around the views. The chat and an opened race stay mounted, since their replies run on while another view is
 // looked at; the others begin when they are opened and end when they are left.
 
+import "../styles/frame.css";
 import { useMemo } from "preact/hooks";
 import { Chat } from "../chat/view";
 import { Boundary } from "./boundary";

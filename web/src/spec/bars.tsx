@@ -3,8 +3,8 @@
 import "./strip.css";
 import { type ReadonlySignal, useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
+import { milliseconds } from "../shell/format";
 import type { Cursor } from "./cursor";
-import { milliseconds } from "./format";
 import { useWidth } from "./live";
 import { Slider } from "./slider";
 import { stripOf } from "./strip";

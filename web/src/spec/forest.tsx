@@ -3,9 +3,9 @@
 import "./tree.css";
 import { type Signal, useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
+import { whole } from "../shell/format";
 import type { Cursor } from "./cursor";
 import { Drawing } from "./drawing";
-import { whole } from "./format";
 import { onStepKey } from "./keys";
 import { Listing } from "./listing";
 import { useDrawing, useWidth } from "./live";

@@ -1,7 +1,7 @@
 // The reply's figures as they stand.
 
 import type { ReadonlySignal } from "@preact/signals";
-import { decimal, milliseconds, percent } from "./format";
+import { decimal, milliseconds, percent } from "../shell/format";
 import type { Trace } from "./trace";
 
 export function FiguresPanel({ trace, tick }: { trace: Trace; tick: ReadonlySignal<number> }) {

@@ -3,9 +3,9 @@
 import "./tokens.css";
 import { effect, type ReadonlySignal, type Signal, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { plural } from "../shell/format";
 import { Card } from "./card";
 import type { Cursor } from "./cursor";
-import { plural } from "./format";
 import { TokenList } from "./list";
 import { useDrawing } from "./live";
 import { meanings, originOf } from "./origins";

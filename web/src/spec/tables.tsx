@@ -1,7 +1,7 @@
 // What trees are tuned by: whose guesses are right and how well that was foreseen, and how deep guessing pays.
 
 import type { ReadonlySignal } from "@preact/signals";
-import { decimal, mean, milliseconds, percent, plural, whole } from "./format";
+import { decimal, mean, milliseconds, percent, plural, whole } from "../shell/format";
 import type { Trace } from "./trace";
 
 export function Tables({ trace, tick }: { trace: Trace; tick: ReadonlySignal<number> }) {

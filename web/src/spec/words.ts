@@ -1,7 +1,7 @@
 // Steps, trees and tokens in words.
 
+import { milliseconds, plural, whole } from "../shell/format";
 import type { Step } from "../wire/events";
-import { milliseconds, plural, whole } from "./format";
 import { originOf } from "./origins";
 import { reasonOf } from "./reasons";
 import { type Fate, isMet } from "./tree";

@@ -1,6 +1,6 @@
 // What one turn's times say, in a sentence or two.
 
-import { milliseconds } from "../spec/format";
+import { milliseconds } from "../shell/format";
 import type { Turn } from "./turn";
 
 const NOTABLE_MS = 50; // a shorter wait for the end of a turn is not worth a sentence

@@ -1,7 +1,7 @@
 // One turn's times as rows to draw: while the person spoke, after that, and when the person broke in. Each group has a
 // scale of its own, since the first takes seconds and the second should not.
 
-import { milliseconds, plural } from "../spec/format";
+import { milliseconds, plural } from "../shell/format";
 import type { Turn } from "./turn";
 
 export interface Row {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { decimal, milliseconds, percent, plural, whole } from "../../src/spec/format";
+import { decimal, milliseconds, percent, plural, whole } from "../../src/shell/format";
 
 test.each([
   [null, "–"],
