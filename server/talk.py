@@ -165,8 +165,10 @@ class Talk:
         self._outlet = None
         for response_id in self._replies:
             self._resumables.forget(response_id)
-        await cancel_all(self._tasks)
-        await self._warming.close()
+        try:
+            await cancel_all(self._tasks)
+        finally:
+            await self._warming.close()
 
     def missed(self, response_id: str, starting_after: int) -> list[JsonObject]:
         """Raises as `Replay.after` does; KeyError for a response that is not registered."""

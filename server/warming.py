@@ -102,8 +102,10 @@ class Warming:
         """Nothing runs on afterwards, and no blocks are kept."""
         self.rest()
         running = () if self._running is None else (self._running[1],)
-        await cancel_all((self._finder, *running))
-        self._service.streams.unpin(self._owner)
+        try:
+            await cancel_all((self._finder, *running))
+        finally:
+            self._service.streams.unpin(self._owner)
 
     async def _find(self) -> None:
         while True:

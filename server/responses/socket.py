@@ -72,9 +72,11 @@ class _Talk:
         try:
             close = await connection.run()
         finally:
-            await cancel_all(self._replies.values())
-            for pin in self._pins:
-                self._service.streams.unpin(pin)
+            try:
+                await cancel_all(self._replies.values())
+            finally:
+                for pin in self._pins:
+                    self._service.streams.unpin(pin)
         await connection.close(close)
 
     @property

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from realtime_client import address, chatting, events_until, say, user
-from service import ENDLESS, LiveServer, is_idle, running_service, wait_until
+from service import ENDLESS, LiveServer, is_idle, running_server, running_service, wait_until
 from templates import TEMPLATES
 from vocabularies import byte_level_tokenizer
 from websockets.sync.client import connect
@@ -219,6 +219,21 @@ async def test_nothing_is_computed_while_others_wait(tmp_path: Path) -> None:
         await until(lambda: is_idle(service))
 
 
+async def test_an_end_that_is_cancelled_keeps_nothing(tmp_path: Path) -> None:
+    """As when a server stops at once."""
+    with running_service(tmp_path) as service:
+        ahead = Ahead(service)
+        await ahead.ready(warm())
+        await until(lambda: service.loop.stats().blocks_pinned > 0)
+        ahead.warming.want(warm(pending=TEXT))
+        ending = asyncio.create_task(ahead.warming.close())
+        await asyncio.sleep(0)
+        ending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await ending
+        await until(lambda: service.loop.stats().blocks_pinned == 0)
+
+
 # Over the socket
 
 
@@ -234,13 +249,15 @@ def test_text_is_ready_before_it_is_committed(live: LiveServer) -> None:
         assert recomputed(usage) <= BLOCK_SIZE + ready["tokens"] - ready["stable_tokens"]
 
 
-def test_a_session_that_ends_keeps_nothing(live: LiveServer, service: Service) -> None:
-    with chatting(live) as connection:
-        say(connection, "response.create", response={"max_output_tokens": 20, **ENDLESS})
-        events_until(connection, "response.done")
-        wait_until(lambda: service.loop.stats().blocks_pinned > 0)
-        say(connection, "input_text.append", text=TEXT)
-    wait_until(lambda: service.loop.stats().blocks_pinned == 0)
+def test_a_session_that_ends_keeps_nothing(tmp_path: Path) -> None:
+    with running_server(tmp_path) as live:
+        stats = live.service.loop.stats
+        with chatting(live) as connection:
+            say(connection, "response.create", response={"max_output_tokens": 20, **ENDLESS})
+            events_until(connection, "response.done")
+            wait_until(lambda: stats().blocks_pinned > 0)
+            say(connection, "input_text.append", text=TEXT)
+        wait_until(lambda: stats().blocks_pinned == 0)
 
 
 def common(first: Sequence[int], second: Sequence[int]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fakes import AlwaysDrafting
+from fakes import AlwaysDrafting, FixedCost
 from tiny_heads import heads_tensors, write_eagle, write_own, write_recurrent
 
 from paceline.engine.build import build_engine
@@ -13,7 +13,6 @@ from paceline.engine.model.checkpoint import open_checkpoint
 from paceline.server.chat_template import ChatTemplate
 from paceline.server.service import Service
 from paceline.server.tokenizer import Tokenizer
-from paceline.spec.cost import StepCost
 
 _COST = {1: 1e6, 100_000: 1e6}  # ms of a step: so long that every drafter pays, and the same for all numbers of rows
 DRAFTERS = ("suffix", "grammar", "medusa", "hydra", "eagle", "recurrent", "draft")
@@ -37,7 +36,7 @@ def drafting_service(model: Path, folder: Path) -> Service:
     tokenizer = Tokenizer.from_assets(text)
     return Service(
         model_id="tiny",
-        engine=build_engine(checkpoint, options, cost=StepCost(_COST), guard=AlwaysDrafting(), cache=folder / "cache"),
+        engine=build_engine(checkpoint, options, cost=FixedCost(_COST), guard=AlwaysDrafting(), cache=folder / "cache"),
         tokenizer=tokenizer,
         template=ChatTemplate(text.chat_template, text.bos_token, text.eos_token, tokenizer),
         max_nodes=options.max_nodes,

@@ -21,7 +21,7 @@ from paceline.engine.model.decoder import cache_shape
 from paceline.engine.model.weights import ModelWeights, expected_tensors, load_weights
 from paceline.engine.request import Delta, Request, SamplingParams, Speculation
 from paceline.kernels.backend import Options, load
-from paceline.spec.cost import StepCost
+from paceline.spec.cost import StepCost, Work
 from paceline.spec.guard import Guard
 from paceline.spec.proposer import Ask, Proposal, Proposer, Verdict
 from paceline.spec.tree import MAX_NODES
@@ -164,6 +164,13 @@ class AlwaysDrafting(Guard):
 
     def drafts(self, sequences: int, measured: bool) -> bool:
         return True
+
+
+class FixedCost(StepCost):
+    """Learns nothing from the machine: its pace would come to decide which drafters pay."""
+
+    def observe(self, work: Work, ms: float) -> None:
+        pass
 
 
 def tiny_engine(

@@ -33,12 +33,12 @@ def build_service(folder: Path, *, context_length: int = 256, **options: int | s
 
 @contextmanager
 def running_service(folder: Path, *, context_length: int = 256, **options: int | str) -> Iterator[Service]:
-    """Started and stopped; at the end the cache must balance and hold nothing."""
+    """Started and stopped; at the end the cache must balance, hold nothing and keep nothing for anybody."""
     service = build_service(folder, context_length=context_length, **options)
     service.start()
     try:
         yield service
-        wait_until(lambda: service.loop.stats().blocks_held == 0)
+        wait_until(lambda: service.loop.stats().blocks_held == service.loop.stats().blocks_pinned == 0)
     finally:
         service.stop()
     service.loop.engine.check()
