@@ -35,6 +35,7 @@ def test_an_edit_and_a_reply_do_not_cross(tab: Tab, scripted: Scripted) -> None:
     tab.ask("First")
     tab.finish()
     page.click(".turn.user [data-action=edit]")
+    expect(page.locator(".chat-edit textarea")).to_be_focused()
     page.keyboard.type(", edited")
     scripted.reply = lambda connection, event: stream(connection, "On and on")
     tab.ask("Second")

@@ -166,7 +166,7 @@ def test_key_is_asked_for_and_used(tab: Tab, scripted: Scripted) -> None:
         "This server asks for an API key; enter it in the settings."
     )
     page.click("#trouble [data-action=key]")
-    assert page.evaluate("document.activeElement.id") == "key"
+    expect(page.locator("#key")).to_be_focused()
     page.keyboard.type("tahini")
     page.keyboard.press("Enter")
     expect(page.locator("#trouble .sentence")).to_contain_text("refused this API key")

@@ -153,7 +153,7 @@ def test_stop_and_refusals_are_sentences(tab: Tab, scripted: Scripted) -> None:
     page.select_option("#race-prompt", "own")
     page.click("#race-start")
     expect(page.locator("#race-own-problem")).to_contain_text("no prompt yet")
-    assert page.evaluate("document.activeElement.id") == "race-own"
+    expect(page.locator("#race-own")).to_be_focused()
     page.keyboard.type("Hi")
     page.click("#race-start")
     expect(page.locator("#race-start")).to_have_text("Stop")

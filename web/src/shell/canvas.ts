@@ -2,9 +2,15 @@
 
 import type uPlot from "uplot";
 
-/** token: a custom property of the page's style, such as "--line". */
+/** token: a custom property of the page's style, such as "--line". It is told as it is written, which may be one colour
+ * for light and one for dark; only the colour of an element says which of them holds. */
 export function colour(token: string): string {
-  return getComputedStyle(document.documentElement).getPropertyValue(token).trim();
+  const probe = document.createElement("span");
+  probe.style.color = `var(${token})`;
+  document.body.append(probe);
+  const { color } = getComputedStyle(probe);
+  probe.remove();
+  return color;
 }
 
 /** Calls `changed` when light turns to dark or back, by the system or by hand. Returns what ends that. */
