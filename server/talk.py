@@ -95,10 +95,7 @@ class Talk:
             shell={RESUME: self._resume},
         )
         self._warming = Warming(
-            self._service,
-            caller,
-            self._session.id,
-            lambda *ready: self._perform(self._session.prefilled(*ready)),
+            self._service, caller, self._session.id, lambda *ready: self._perform(self._session.prefilled(*ready))
         )
         self._replies: dict[str, _Reply] = {}  # by response id: those that run, and the last that can be resumed
         self._tasks: set[asyncio.Task[None]] = set()

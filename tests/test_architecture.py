@@ -59,7 +59,6 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "spec/training/target.py": "plain records and protocols, filled in tests/engine/test_teacher.py",
     "spec/training/trainer.py": "in whole runs, killed and not, in tests/spec/training/test_run.py",
     "server/template_environment.py": "through ChatTemplate, in tests/server/test_chat_template.py",
-    "server/template_guard.py": "through ChatTemplate, in tests/server/test_chat_template.py",
     "spec/eagle.py": "against the layer it is trained as, in tests/spec/training/test_eagle.py",
 }
 

@@ -1,93 +1,20 @@
-"""Responses over HTTP as clients see them: the stock SDK, raw bytes, storage, and what is refused."""
+"""Responses over HTTP as clients see them: raw bytes, storage, and what is refused."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import chat_completions
 import openai
-import pydantic
 import pytest
 from openai.types.responses import Response
 from responses_api import REPLY, RESPONSES, order_of, output_text, post, streamed
-from service import ENDLESS, MODEL_ID, LiveServer, client_of, running_server, wait_for_tokens, wait_until_idle
+from service import ENDLESS, client_of, running_server, wait_for_tokens, wait_until_idle
 from starlette.testclient import TestClient
 
 from paceline.server.context import Settings
 from paceline.server.service import Service
-
-
-@pytest.fixture
-def sdk(live: LiveServer) -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(base_url=f"{live.url}/v1", api_key="unused", max_retries=0) as sdk:
-        yield sdk
-
-
-# The stock SDK
-
-
-def test_sdk_create_and_stream_agree(sdk: openai.OpenAI) -> None:
-    asked: dict[str, Any] = {"model": MODEL_ID, "input": "hi there", "max_output_tokens": 12, "extra_body": ENDLESS}
-    whole = sdk.responses.create(**asked, temperature=0)
-    with sdk.responses.stream(**asked, temperature=0) as stream:
-        events = list(stream)
-    final = events[-1].response  # type: ignore[union-attr]
-    deltas = [event.delta for event in events if event.type == "response.output_text.delta"]
-    assert whole.output_text == final.output_text == "".join(deltas) != ""
-    assert whole.usage is not None
-    assert final.usage is not None
-    assert whole.usage.output_tokens == final.usage.output_tokens == 12
-    assert whole.usage.total_tokens == final.usage.total_tokens
-    assert (whole.status, whole.model, whole.object) == ("incomplete", MODEL_ID, "response")
-    assert whole.incomplete_details is not None
-    assert whole.incomplete_details.reason == "max_output_tokens"
-    assert whole._request_id is not None
-
-
-def test_sdk_goes_on_from_a_stored_response(sdk: openai.OpenAI) -> None:
-    first = sdk.responses.create(model="default", input="hi", max_output_tokens=4, instructions="Be kind.")
-    assert sdk.responses.retrieve(first.id) == first
-    second = sdk.responses.create(model="default", input="more", previous_response_id=first.id, max_output_tokens=4)
-    assert second.previous_response_id == first.id
-    alone = sdk.responses.create(
-        model="default",
-        input=[
-            {"role": "user", "content": "hi"},
-            {"role": "assistant", "content": first.output_text},
-            {"role": "user", "content": "more"},
-        ],
-        max_output_tokens=4,
-    )
-    assert second.usage is not None
-    assert alone.usage is not None
-    assert second.usage.input_tokens == alone.usage.input_tokens
-    sdk.responses.delete(first.id)
-    with pytest.raises(openai.NotFoundError) as gone:
-        sdk.responses.create(model="default", input="more", previous_response_id=first.id)
-    assert (gone.value.code, gone.value.param) == ("previous_response_not_found", "previous_response_id")
-    with pytest.raises(openai.NotFoundError):
-        sdk.responses.retrieve(first.id)
-    with pytest.raises(openai.NotFoundError):
-        sdk.responses.delete(first.id)
-
-
-def test_sdk_errors(sdk: openai.OpenAI) -> None:
-    with pytest.raises(openai.NotFoundError) as missing:
-        sdk.responses.create(model="gpt-9", input="hi")
-    assert missing.value.code == "model_not_found"
-    with pytest.raises(openai.BadRequestError, match="maximum context length") as long:
-        sdk.responses.create(model="default", input="z" * 5000, stream=True)
-    assert (long.value.code, long.value.param) == ("context_length_exceeded", "input")
-
-
-def test_sdk_closing_a_stream_frees_the_engine(sdk: openai.OpenAI, service: Service) -> None:
-    stream = sdk.responses.create(model="default", input="hi", stream=True, extra_body=ENDLESS)
-    next(iter(stream))
-    stream.close()
-    wait_until_idle(service)
-
 
 # Streams and bodies
 
@@ -313,15 +240,6 @@ def test_a_get_is_told_how_to_come(client: TestClient) -> None:
 # Forms
 
 THING = {"type": "object", "properties": {"up": {"type": "boolean"}}, "required": ["up"], "additionalProperties": False}
-
-
-def test_sdk_parse(sdk: openai.OpenAI) -> None:
-    class Thing(pydantic.BaseModel):
-        up: bool
-
-    parsed = sdk.responses.parse(model="default", input="hi", text_format=Thing, max_output_tokens=60)
-    assert isinstance(parsed.output_parsed, Thing)
-    assert parsed.status == "completed"
 
 
 def test_a_text_of_a_form(client: TestClient) -> None:
