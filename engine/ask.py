@@ -25,6 +25,7 @@ def ask_of(row: Row) -> Ask:
         reuse_key=request.speculation.reuse_key,
         rank=request.rank,
         constraint=_constraint(seq),
+        stop_ids=request.sampling.stop_ids,
     )
 
 

@@ -118,13 +118,13 @@ class Session:
         """Generation broke down outside the engine; ignored when the response has ended."""
         return self._numbered(self._responses.fail(response_id, message))
 
-    def prefilled(self, warm: Warm, tokens: int, stable_tokens: int) -> list[Output]:
-        """A prompt of so many tokens was made ready for `warm`, as many of them as are sure to come; ignored when its
-        text was committed or revised meanwhile."""
+    def prefilled(self, warm: Warm, tokens: int, stable_tokens: int, cached_tokens: int) -> list[Output]:
+        """A prompt of so many tokens was made ready for `warm`, as many of them as are sure to come and in the cache;
+        ignored when its text was committed or revised meanwhile."""
         if not warm.pending or not self._state.pending.startswith(warm.pending):
             return []
-        told = {"tokens": tokens, "stable_tokens": stable_tokens, "text_end": len(warm.pending)}
-        return self._numbered(send({"type": "x_input_text.prefilled", **told}))
+        told = {"tokens": tokens, "stable_tokens": stable_tokens, "cached_tokens": cached_tokens}
+        return self._numbered(send({"type": "x_input_text.prefilled", **told, "text_end": len(warm.pending)}))
 
     # Parts of them
 

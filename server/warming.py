@@ -29,7 +29,8 @@ _UNSAMPLED = SamplingParams(max_tokens=1, seed=0)
 
 _log = logging.getLogger("paceline.server")
 
-Report = Callable[[Warm, int, int], None]  # of a Warm: tokens of its prompt, how many of them are sure to come
+Report = Callable[[Warm, int, int, int], None]
+"""Of a Warm: tokens of its prompt, how many of them are sure to come, and how many of those are in the cache."""
 
 
 def continuations(warm: Warm) -> list[list[JsonObject]]:
@@ -167,4 +168,4 @@ class Warming:
                 return
             self._caller.spend(len(found.full) - deltas[-1].cached_tokens - expected)
             self._done = found.full
-        self._report(found.warm, found.tokens, len(found.stable))
+        self._report(found.warm, found.tokens, len(found.stable), len(found.full))

@@ -64,7 +64,7 @@ class Drafters:
     def propose(self, asks: Sequence[Ask], modes: Sequence[str], pays: Pays) -> list[Guesses]:
         """What the asks' drafters guess, in their order. Each drafter is called once at most, with all of its asks: the
         free ones first, then, knowing what these found, those that cost time, the cheapest first, if it pays. Guesses
-        that an ask's constraint does not allow are left out.
+        that an ask's constraint does not allow, or that stand behind the end of its reply, are left out.
         """
         wanted = [self._by_mode[mode] for mode in modes]
         proposals: list[list[Proposal]] = [[] for _ in asks]
@@ -87,7 +87,10 @@ class Drafters:
                 for i, proposal in zip(mine, proposer.propose([asks[i] for i in mine]), strict=True):
                     proposals[i].append(proposal)
             if cost_ms > 0 or place + 1 == len(waiting) or waiting[place + 1][0] > 0:
-                guesses = [prune(merge(found), ask.constraint) for found, ask in zip(proposals, asks, strict=True)]
+                guesses = [
+                    prune(merge(found), ask.constraint, ask.stop_ids)
+                    for found, ask in zip(proposals, asks, strict=True)
+                ]
         return guesses
 
     def observe(self, verdicts: Sequence[Verdict]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -28,7 +28,7 @@ class Ask(NamedTuple):
     temperature: how the next tokens are chosen. prediction: output the client expects, as far as it said so. reuse_key:
     replies made under the same key may be drafted from, "" for none; two keys never share anything. rank: its class of
     service, 0 the highest; it speculates with what those above leave. constraint: what its tokens must keep to; valid
-    during the call.
+    during the call. stop_ids: tokens that end the reply.
     """
 
     seq_id: str
@@ -42,6 +42,7 @@ class Ask(NamedTuple):
     reuse_key: str = ""
     rank: int = 0
     constraint: Constraint | None = None
+    stop_ids: Set[int] = frozenset()
 
 
 class Proposal(NamedTuple):

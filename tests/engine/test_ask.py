@@ -21,6 +21,7 @@ def grammars() -> Grammars:
 def test_a_drafter_learns_of_the_sequence_what_may_help_it() -> None:
     request = make_request("r", [1, 2, 3], temperature=0.5, seed=9)
     request = replace(request, priority="background", speculation=Speculation(prediction=(4,), reuse_key="key"))
+    request = replace(request, sampling=replace(request.sampling, stop_ids=frozenset({2})))
     seq = Sequence(request, arrival=0)
     seq.tokens.append(7)
     seq.blocks.append(5)
@@ -28,6 +29,7 @@ def test_a_drafter_learns_of_the_sequence_what_may_help_it() -> None:
     assert (ask.seq_id, list(ask.tokens), ask.prompt_length, ask.max_guesses) == ("r", [1, 2, 3, 7], 3, 6)
     assert (list(ask.blocks), ask.seed, ask.temperature) == ([5], 9, 0.5)
     assert (ask.prediction, ask.reuse_key, ask.rank, ask.constraint) == ((4,), "key", 2, None)
+    assert ask.stop_ids == {2}
 
 
 def test_guesses_are_held_to_what_may_follow_the_last_token(grammars: Grammars) -> None:

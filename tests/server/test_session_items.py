@@ -239,11 +239,11 @@ def test_the_client_is_told_what_is_ready_of_its_text() -> None:
     driver.say("input_text.append", text="hello 🌙")
     warm = driver.warms[-1]
     driver.say("input_text.append", text=" there")
-    (event,) = driver.take(driver.session.prefilled(warm, 30, 20))
+    (event,) = driver.take(driver.session.prefilled(warm, 30, 20, 16))
     assert (event["type"], event["tokens"], event["stable_tokens"]) == ("x_input_text.prefilled", 30, 20)
-    assert event["text_end"] == 7
+    assert (event["cached_tokens"], event["text_end"]) == (16, 7)
     driver.say("input_text.clear")
     driver.say("input_text.append", text="hullo")
-    assert driver.take(driver.session.prefilled(warm, 30, 20)) == []
+    assert driver.take(driver.session.prefilled(warm, 30, 20, 16)) == []
     driver.say("input_text.commit")
-    assert driver.take(driver.session.prefilled(driver.warms[-1], 30, 20)) == []
+    assert driver.take(driver.session.prefilled(driver.warms[-1], 30, 20, 16)) == []

@@ -47,7 +47,7 @@ class Ahead:
     """A Warming, and what it reported."""
 
     def __init__(self, service: Service, caller: Caller = ANYONE) -> None:
-        self.reports: list[tuple[Warm, int, int]] = []
+        self.reports: list[tuple[Warm, int, int, int]] = []
         self.service = service
         self.warming = Warming(service, caller, "owner", lambda *report: self.reports.append(report))
 
@@ -55,7 +55,9 @@ class Ahead:
         """Asks for it and waits; its tokens, and how many of them are sure to come."""
         self.warming.want(wanted)
         await until(lambda: self.reports and self.reports[-1][0] is wanted)
-        return self.reports[-1][1:]
+        _, tokens, stable, cached = self.reports[-1]
+        assert cached == stable // BLOCK_SIZE * BLOCK_SIZE
+        return tokens, stable
 
     async def recomputed(self, messages: Sequence[JsonObject]) -> int:
         """Tokens of the prompt that were not found."""

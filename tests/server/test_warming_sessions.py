@@ -26,6 +26,7 @@ def test_text_is_ready_before_it_is_committed(live: LiveServer) -> None:
         say(connection, "input_text.commit")
         say(connection, "response.create", response={"max_output_tokens": 2})
         usage = events_until(connection, "response.done")[-1]["response"]["usage"]
+        assert ready["cached_tokens"] <= usage["input_token_details"]["cached_tokens"]
         assert recomputed(usage) <= BLOCK_SIZE + ready["tokens"] - ready["stable_tokens"]
 
 

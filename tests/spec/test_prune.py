@@ -46,3 +46,14 @@ def test_guesses_that_all_fit_or_have_nothing_to_keep_to_are_left_alone() -> Non
 def test_when_nothing_fits_only_who_is_catching_up_is_left() -> None:
     assert prune(TREE, Ascending(100)) == Guesses(catching_up=("b",))
     assert prune(merge([Proposal("a", (5,), (-1,), (0.5,))]), Ascending(100)) is NO_GUESSES
+
+
+def test_nothing_is_guessed_behind_the_end_of_a_reply() -> None:
+    kept = prune(TREE, None, {7, 8})
+    assert kept == Guesses(
+        (5, 7, 3, 2, 8), (-1, 0, 0, -1, 3), (1, 2, 2, 1, 2), tuple(TREE.votes[i] for i in (0, 1, 3, 5, 6)), ("b",)
+    )
+    assert prune(TREE, None, {6, 100}) is TREE
+    constraint = Ascending(4)
+    assert prune(TREE, constraint, {7}) == Guesses((5, 7), (-1, 0), (1, 2), TREE.votes[:2], ("b",))
+    assert sorted(constraint.asked) == [[2, 8], [5, 3], [5, 7]]

@@ -13,8 +13,14 @@ export function decimal(value: number | null): string {
   return value === null ? NONE : value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
 }
 
+/** Only all of it is 100 %, and only nothing is 0 %. */
 export function percent(value: number | null): string {
-  return value === null ? NONE : `${Math.round(value * 100)} %`;
+  if (value === null) return NONE;
+  const shown = Math.round(value * 100);
+  if ((shown === 0 && value > 0) || (shown === 100 && value < 1)) {
+    return `${Math.min(99.9, Math.max(0.1, value * 100)).toFixed(1)} %`;
+  }
+  return `${shown} %`;
 }
 
 /** A count or another number without decimals. */

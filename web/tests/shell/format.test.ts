@@ -17,8 +17,9 @@ test("decimals keep three digits or so", () => {
   expect([null, 1, 2.555, 12.34, 123.4].map(decimal)).toEqual(["–", "1.00", "2.56", "12.3", "123"]);
 });
 
-test("shares are whole percents", () => {
+test("shares are whole percents, but for what is hardly there or hardly missing", () => {
   expect([null, 0, 0.625, 1].map(percent)).toEqual(["–", "0 %", "63 %", "100 %"]);
+  expect([4120 / 4133, 0.99999, 0.004, 0.00001].map(percent)).toEqual(["99.7 %", "99.9 %", "0.4 %", "0.1 %"]);
 });
 
 test("counts have their thousands apart and the right word behind them", () => {
