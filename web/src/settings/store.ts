@@ -8,7 +8,7 @@ const DEFAULTS: FormValues = {
   instructions: "",
   temperature: "0.2",
   seed: "",
-  maxTokens: "",
+  maxTokens: "1024", // a small model may go round in circles; who wants more can go on
   topP: "",
   topK: "",
   minP: "",
