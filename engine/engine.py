@@ -249,9 +249,9 @@ class Engine:
         for row, draft, outcome in zip(plan.rows, drafts, outcomes, strict=True):
             work = work.beside(row.start, len(draft.tree))
             self._planner.observe(draft, outcome.tokens)
-            for node, guess in enumerate(draft.picks, start=1):
-                votes = draft.guesses.votes[guess]
-                telemetry.count_guess(draft.guesses.depths[guess], votes, node in outcome.path)
+            made, path = draft.guesses, outcome.path
+            picks = enumerate(draft.picks, start=1)
+            telemetry.count_guesses([(made.depths[pick], made.votes[pick], node in path) for node, pick in picks])
             if outcome.tokens:
                 telemetry.count_reason(draft.reason)
                 telemetry.generated_tokens += len(outcome.tokens)

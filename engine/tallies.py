@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -10,27 +11,36 @@ _SIZES = 13  # places of a size: up to 1, 2, 4, … 4096, as many as a step has 
 
 
 class GuessCounts(NamedTuple):
-    """[_DEEPEST] each, by depth: the first is that of guesses right below the pending token."""
+    """[_DEEPEST] each, by depth: the first is that of guesses right below the pending token.
+
+    steps: those that verified a guess of the depth; at the last place, once for each depth from there on.
+    """
 
     drafted: tuple[int, ...]
     accepted: tuple[int, ...]
+    steps: tuple[int, ...]
 
 
 @dataclass(slots=True)
 class GuessTally:
-    """Guesses verified, and those of them that became tokens."""
+    """Guesses verified, those of them that became tokens, and the steps that reached their depth: one guess of a depth
+    at most is right, so only these tell how often a depth brings a token, however wide the trees are."""
 
     drafted: list[int] = field(default_factory=lambda: [0] * _DEEPEST)
     accepted: list[int] = field(default_factory=lambda: [0] * _DEEPEST)
+    steps: list[int] = field(default_factory=lambda: [0] * _DEEPEST)
 
-    def add(self, depth: int, accepted: bool) -> None:
-        """depth: 1 for a guess right below the pending token."""
-        at = min(depth, _DEEPEST) - 1
-        self.drafted[at] += 1
-        self.accepted[at] += accepted
+    def add(self, guesses: Collection[tuple[int, bool]]) -> None:
+        """Of one sequence in one step: depth, 1 for a guess right below the pending token, and whether it was right."""
+        for depth, accepted in guesses:
+            at = min(depth, _DEEPEST) - 1
+            self.drafted[at] += 1
+            self.accepted[at] += accepted
+        for depth in {depth for depth, _ in guesses}:
+            self.steps[min(depth, _DEEPEST) - 1] += 1
 
     def counts(self) -> GuessCounts:
-        return GuessCounts(tuple(self.drafted), tuple(self.accepted))
+        return GuessCounts(tuple(self.drafted), tuple(self.accepted), tuple(self.steps))
 
 
 class SizeCounts(NamedTuple):

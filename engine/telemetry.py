@@ -68,14 +68,21 @@ class Telemetry:
         self.prompt_tokens += seq.prompt_length
         self.prefix_hit_tokens += seq.cached_tokens or 0
 
-    def count_guess(self, depth: int, votes: Iterable[Vote], accepted: bool) -> None:
-        """A guess was verified. depth: 1 for one right below the pending token. votes: of those who made it."""
-        self.guesses.add(depth, accepted)
-        for vote in votes:
-            tally = self.by_drafter.get(vote.source)
+    def count_guesses(self, guesses: Iterable[tuple[int, Iterable[Vote], bool]]) -> None:
+        """A step verified guesses of one sequence. Of each: depth, 1 for one right below the pending token, the votes
+        of those who made it, and whether it was right."""
+        told: list[tuple[int, bool]] = []
+        by_drafter: dict[str, list[tuple[int, bool]]] = {}
+        for depth, votes, accepted in guesses:
+            told.append((depth, accepted))
+            for vote in votes:
+                by_drafter.setdefault(vote.source, []).append((depth, accepted))
+        self.guesses.add(told)
+        for name, mine in by_drafter.items():
+            tally = self.by_drafter.get(name)
             if tally is None:
-                tally = self.by_drafter[vote.source] = GuessTally()
-            tally.add(depth, accepted)
+                tally = self.by_drafter[name] = GuessTally()
+            tally.add(mine)
 
     def count_step(self, sequences: int, rows: int) -> None:
         """A step ended that so many had a part in."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from paceline.engine.request import Delta, Finish, TokenLogprob
 
@@ -38,6 +38,13 @@ class Vocabulary(Protocol):
         """The token for people to read."""
 
 
+class PromptCounts(NamedTuple):
+    """Tokens of the prompt, and how many of them were in the cache."""
+
+    tokens: int
+    cached: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
     """What one delta adds to the reply.
@@ -61,6 +68,7 @@ class Piece:
     source: str = ""  # the drafters whose guesses were accepted
     reason: Reason | None = None  # why as many guesses were verified
     step: JsonObject | None = None  # the step as `step_body` tells it, where a trace was asked for
+    prompt: PromptCounts | None = None  # with the reply's first token, which comes when all of the prompt is there
     error: str | None = None  # with finish "error"
 
 
@@ -169,6 +177,7 @@ class Committer:
         if finish is not None:
             self._release(0)
             self._parts += self._claimed(self._reader.close())
+        prompt = PromptCounts(self._prompt_tokens, self._cached_tokens) if kept > self._kept == 0 else None
         self._kept += kept
         accepted = min(delta.accepted, kept)
         parts, self._parts = joined(self._parts), []
@@ -188,6 +197,7 @@ class Committer:
             source=delta.source if accepted else "",
             reason=delta.reason,
             step=None if trace is None else step_body(trace, delta.step_ms, delta.reason, self._tokenizer),
+            prompt=prompt,
             error=delta.error,
         )
 

@@ -52,9 +52,10 @@ class _EngineCollector(Collector):
         )
         for name, text, count in counters:
             yield CounterMetricFamily(f"paceline_{name}", text, count)
-        yield from _by_depth("", "", [([], s.guesses)])
+        note = f" Depth {len(s.guesses.drafted)} holds all that were deeper."
+        yield from _by_depth("", note, [([], s.guesses)])
         drafters = [([name], counts) for name, counts in s.guesses_by_drafter]
-        yield from _by_depth("drafter_", " A guess that several drafters made counts for each.", drafters)
+        yield from _by_depth("drafter_", f"{note} A guess that several drafters made counts for each.", drafters)
         yield _by_size("sequences", "Sequences that had a part in a step.", s.step_sequences)
         yield _by_size("rows", "Rows that a step computed.", s.step_rows)
         trees = CounterMetricFamily("paceline_trees", "Trees verified, by why they had their size.", labels=["reason"])
@@ -66,19 +67,16 @@ class _EngineCollector(Collector):
 def _by_depth(prefix: str, note: str, counted: Sequence[tuple[list[str], GuessCounts]]) -> Iterable[Metric]:
     """counted: for each set of the labels that come before the depth."""
     labels = ["drafter", "depth"] if prefix else ["depth"]
-    drafted, accepted = (
-        CounterMetricFamily(f"paceline_{prefix}{name}_tokens", text + note, labels=labels)
-        for name, text in (
-            ("drafted", "Drafted tokens by depth in the tree; 1 is the first guess."),
-            ("accepted", "Accepted draft tokens by depth in the tree."),
-        )
-    )
-    for values, counts in counted:
-        for depth, (some, of_them) in enumerate(zip(counts.drafted, counts.accepted, strict=True), start=1):
-            drafted.add_metric([*values, str(depth)], some)
-            accepted.add_metric([*values, str(depth)], of_them)
-    yield drafted
-    yield accepted
+    for name, text, part in (
+        ("drafted_tokens", "Drafted tokens by depth in the tree; 1 is the first guess.", "drafted"),
+        ("accepted_tokens", "Accepted draft tokens by depth in the tree.", "accepted"),
+        ("drafted_steps", "Trees with a guess of the depth, of which one at most is right.", "steps"),
+    ):
+        family = CounterMetricFamily(f"paceline_{prefix}{name}", text + note, labels=labels)
+        for values, counts in counted:
+            for depth, count in enumerate(getattr(counts, part), start=1):
+                family.add_metric([*values, str(depth)], count)
+        yield family
 
 
 def _by_size(name: str, text: str, sizes: SizeCounts) -> Metric:

@@ -14,11 +14,11 @@ class Origins:
     def __init__(self) -> None:
         self._text = ""  # that no part has told yet
         self._spans: tuple[Span, ...] = ()  # of it
+        self._pushed: list[tuple[str, str]] = []  # behind it: a reader may hold thousands of tokens back
 
     def push(self, text: str, source: str) -> None:
         """A token's text goes to the reader. source: the drafters who guessed it, "" for the model's own."""
-        self._text += text
-        self._spans += ((len(text), source),)
+        self._pushed.append((text, source))
 
     def claimed(self, parts: list[Part]) -> list[Part]:
         """What the reader told since the last push, with what its words are made of.
@@ -26,7 +26,10 @@ class Origins:
         Words are the next of the text, or the last of it where something else was told or a mark was swallowed before
         them; any others are not simply the tokens' text.
         """
-        if not parts or not self._spans:
+        if not parts:
+            return parts
+        self._take_in()
+        if not self._spans:
             return parts
         out: list[Part] = []
         behind = False
@@ -38,6 +41,11 @@ class Origins:
         if not isinstance(out[-1], Words):
             self._drop(len(self._text))
         return out
+
+    def _take_in(self) -> None:
+        self._text += "".join(text for text, _ in self._pushed)
+        self._spans += tuple((len(text), source) for text, source in self._pushed)
+        self._pushed.clear()
 
     def _taken(self, text: str, behind: bool) -> tuple[Span, ...] | None:
         whole = self._text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .committer import Piece
+from .committer import Piece, PromptCounts
 from .fields import JsonObject
 from .reply_parts import Span
 
@@ -18,8 +18,8 @@ TREES_KEPT = 16  # of the steps of one delta: nobody looks at more at once, and 
 class StepCounts:
     """Guesses drafted and accepted and tokens emitted since the last delta that left; `emitted` sums to the usage.
 
-    With them what the latest step says: whose guesses were accepted, and why as many were verified; and the steps
-    themselves, where a trace was asked for.
+    With them what the latest step says: whose guesses were accepted, and why as many were verified; the steps
+    themselves, where a trace was asked for; and once, as soon as there is a token, what the prompt took.
     """
 
     def __init__(self) -> None:
@@ -27,6 +27,7 @@ class StepCounts:
         self._source = ""
         self._reason: Reason | None = None
         self._steps: list[JsonObject] | None = None  # None until a step was traced
+        self._prompt: PromptCounts | None = None  # that is still to be told
 
     def add(self, piece: Piece) -> None:
         self._drafted += piece.drafted
@@ -34,6 +35,7 @@ class StepCounts:
         self._emitted += len(piece.tokens)
         if piece.tokens:
             self._source, self._reason = piece.source, piece.reason
+        self._prompt = piece.prompt or self._prompt
         if piece.step is not None:
             self._steps = _with(self._steps or [], [piece.step])
 
@@ -58,6 +60,9 @@ class StepCounts:
             "source": self._source,
             "reason": self._reason,
         }
+        if self._prompt is not None:
+            counts["input_tokens"], counts["cached_tokens"] = self._prompt
+            self._prompt = None
         if self._steps is not None:
             counts["steps"] = self._steps
             self._steps = []

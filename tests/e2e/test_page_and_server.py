@@ -37,7 +37,7 @@ def test_a_real_reply_streams_in(tab: Tab, server: str) -> None:
     lengths = sorted(set(page.evaluate("growth")) - {0})
     assert len(lengths) >= 2
     assert lengths[-1] == len(text)
-    for figure in ("ttft", "tpot", "rate", "per-step", "tokens"):
+    for figure in ("ttft", "tpot", "rate", "per-step", "cache-hit", "tokens"):
         assert page.text_content(f"#{figure}") != "–", figure
     assert int(page.text_content("#tokens") or "") <= 32
     assert "seed 7" in tab.note()

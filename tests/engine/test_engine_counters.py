@@ -28,11 +28,12 @@ def test_counters_agree_with_the_deltas(checkpoint: RandomCheckpoint) -> None:
     assert stats.generated_tokens == sum(len(delta.tokens) for delta in deltas) == 2 * sum(range(20, 24))
     assert stats.prompt_tokens == 8 * len(requests[0].prompt)
     assert stats.prefix_hit_tokens == 4 * 16
-    drafted, accepted = stats.guesses
+    drafted, accepted, steps = stats.guesses
     assert sum(drafted) == sum(delta.drafted for delta in deltas)
     assert sum(accepted) == sum(delta.accepted for delta in deltas) > 0
-    assert all(a <= d for a, d in zip(accepted, drafted, strict=True))
+    assert all(a <= s <= d for a, s, d in zip(accepted, steps, drafted, strict=True))
     assert list(accepted) == sorted(accepted, reverse=True)
+    assert list(steps) == sorted(steps, reverse=True)
     assert stats.guesses_by_drafter == (("random", stats.guesses),)
     assert sum(stats.step_sequences.counts) == sum(stats.step_rows.counts) == stats.steps
     assert stats.step_sequences.total == len(deltas)  # no prompt was cut in two
@@ -52,7 +53,7 @@ def test_a_chain_that_is_always_right_is_counted_at_its_depths(checkpoint: Rando
     # The first token alone, then four guesses and a bonus token per step, then one left.
     assert [len(delta.tokens) for delta in replies.deltas["r"]] == [1, 5, 5, 5, 5, 1]
     counts = engine.stats().guesses
-    assert counts.drafted == counts.accepted == (4, 4, 4, 4, *[0] * 12)
+    assert counts.drafted == counts.accepted == counts.steps == (4, 4, 4, 4, *[0] * 12)
 
 
 def test_each_drafter_is_counted_from_the_start_and_all_that_agree_are(checkpoint: RandomCheckpoint) -> None:

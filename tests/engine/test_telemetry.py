@@ -16,12 +16,11 @@ from paceline.spec.merge import Vote
 def test_a_guess_counts_for_each_of_its_drafters() -> None:
     telemetry = Telemetry()
     heads, suffix = Vote("heads", 0, 0.5), Vote("suffix", 1, 0.5)
-    for depth, votes, accepted in ((1, (heads, suffix), True), (1, (heads,), False), (2, (suffix,), True)):
-        telemetry.count_guess(depth, votes, accepted)
+    telemetry.count_guesses([(1, (heads, suffix), True), (1, (heads,), False), (2, (suffix,), True)])
     stats = telemetry.snapshot(make_scheduler(blocks=9))
-    assert (stats.guesses.drafted[:3], stats.guesses.accepted[:3]) == ((2, 1, 0), (1, 1, 0))
-    told = {name: (counts.drafted[:2], counts.accepted[:2]) for name, counts in stats.guesses_by_drafter}
-    assert told == {"heads": ((2, 0), (1, 0)), "suffix": ((1, 1), (1, 1))}
+    assert [counts[:3] for counts in stats.guesses] == [(2, 1, 0), (1, 1, 0), (1, 1, 0)]
+    told = {name: [some[:2] for some in counts] for name, counts in stats.guesses_by_drafter}
+    assert told == {"heads": [(2, 0), (1, 0), (1, 0)], "suffix": [(1, 1), (1, 1), (1, 1)]}
 
 
 def test_steps_are_counted_with_their_sizes() -> None:
@@ -43,7 +42,7 @@ def test_trees_are_counted_by_why_they_had_their_size() -> None:
 
 def test_two_engines_share_no_counters() -> None:
     one, other = Telemetry(), Telemetry()
-    one.count_guess(1, (Vote("suffix", 0, 0.5),), True)
+    one.count_guesses([(1, (Vote("suffix", 0, 0.5),), True)])
     one.count_step(1, 1)
     scheduler = make_scheduler(blocks=9)
     assert other.snapshot(scheduler).guesses == Telemetry().snapshot(scheduler).guesses

@@ -7,7 +7,7 @@ from token_replies import BYTES, EOS, TOKENIZER, committer, delta, letters, logp
 from vocabularies import sentencepiece_tokenizer
 
 from paceline.engine.request import Finish
-from paceline.server.committer import Committer, Piece, Usage
+from paceline.server.committer import Committer, Piece, PromptCounts, Usage
 from paceline.server.reply_parts import CallArguments, CallBegin, Thought, Words, joined
 from paceline.server.reply_reader import ReplyReader
 from paceline.server.spec_figures import SpecFigures
@@ -164,9 +164,18 @@ def test_a_stop_early_in_a_long_run_ends_everything_there() -> None:
         cut=2,
         drafted=12,
         accepted=2,
+        prompt=PromptCounts(7, 5),
     )
     assert reply.usage == Usage(7, 2, 5)
     assert (reply.figures.drafted, reply.figures.accepted) == (12, 2)
+
+
+def test_the_first_token_tells_what_the_prompt_took() -> None:
+    """Not before it, since a prompt may be read in several steps, and never again."""
+    reply = committer([])
+    told = [reply.push(delta(run, cached_tokens=5)).prompt for run in ([], letters("a"), letters("bc"))]
+    assert told == [None, (7, 5), None]
+    assert reply.close().prompt is None
 
 
 def test_cut_counts_the_whole_reply_not_the_delta() -> None:

@@ -26,8 +26,11 @@ STATS = EngineStats(
     prompt_tokens=20,
     prefix_hit_tokens=6,
     preemptions=1,
-    guesses=GuessCounts((9, 4), (5, 1)),
-    guesses_by_drafter=(("heads", GuessCounts((8, 1), (5, 0))), ("suffix", GuessCounts((3, 4), (2, 1)))),
+    guesses=GuessCounts((9, 4), (5, 1), (6, 4)),
+    guesses_by_drafter=(
+        ("heads", GuessCounts((8, 1), (5, 0), (6, 1))),
+        ("suffix", GuessCounts((3, 4), (2, 1), (3, 3))),
+    ),
     trees_by_reason=(("best", 3), ("no guesses", 2)),
     step_ms=1500.0,
     forward_ms=500.0,
@@ -54,11 +57,20 @@ def test_the_engines_counters_are_read_at_each_scrape() -> None:
 
 def test_guesses_are_told_by_drafter_and_depth() -> None:
     metrics = Metrics(lambda: STATS)
-    for name, (drafted, accepted) in STATS.guesses_by_drafter:
+    assert [value(metrics, "drafted_steps_total", depth=d) for d in ("1", "2")] == [6, 4]
+    for name, (drafted, accepted, steps) in STATS.guesses_by_drafter:
         for i in range(2):
             labels = {"drafter": name, "depth": str(i + 1)}
             assert value(metrics, "drafter_drafted_tokens_total", **labels) == drafted[i]
             assert value(metrics, "drafter_accepted_tokens_total", **labels) == accepted[i]
+            assert value(metrics, "drafter_drafted_steps_total", **labels) == steps[i]
+
+
+def test_the_deepest_depth_says_what_it_holds() -> None:
+    families = text_string_to_metric_families(Metrics(lambda: STATS).exposition().decode())
+    by_depth = [f for f in families if any("depth" in sample.labels for sample in f.samples)]
+    assert len(by_depth) == 6
+    assert all("Depth 2 holds all that were deeper." in family.documentation for family in by_depth)
 
 
 def test_what_steps_took_and_how_large_they_were() -> None:

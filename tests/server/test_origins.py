@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,6 +55,23 @@ def test_what_was_held_back_is_told_with_the_next_words() -> None:
     assert origins.claimed([]) == []
     origins.push("b", "y")
     assert spans_of(origins.claimed([Words("<b")])[0]) == ((1, "x"), (1, "y"))
+
+
+def test_a_token_that_is_held_back_costs_the_same_however_many_were_before() -> None:
+    origins = Origins()
+    for _ in range(20_000):
+        origins.push("ab", "x")
+        origins.claimed([])
+    peaks = []
+    tracemalloc.start()
+    for _ in range(5):  # a list makes room for many at once, now and then
+        tracemalloc.reset_peak()
+        before, _ = tracemalloc.get_traced_memory()
+        origins.push("ab", "x")
+        origins.claimed([])
+        peaks.append(tracemalloc.get_traced_memory()[1] - before)
+    tracemalloc.stop()
+    assert min(peaks) < 1000
 
 
 def test_without_a_trace_nothing_is_told() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from token_replies import TOKENIZER, letters
 from traces import chain_trace
 
-from paceline.server.committer import Piece
+from paceline.server.committer import Piece, PromptCounts
 from paceline.server.step_counts import TREES_KEPT, StepCounts, add_counts, without_trees
 from paceline.server.step_trace import step_body
 
@@ -20,6 +20,16 @@ def test_counts_wait_for_the_next_delta_and_start_again() -> None:
     assert counts.take(()) == {"drafted": 4, "accepted": 2, "emitted": 4, "source": "", "reason": "budget"}
     assert not counts.pending
     assert counts.take(None) == {"drafted": 0, "accepted": 0, "emitted": 0, "source": "", "reason": "budget"}
+
+
+def test_what_the_prompt_took_is_told_once_with_the_first_delta_that_leaves() -> None:
+    counts = StepCounts()
+    counts.add(Piece(tokens=(1,), prompt=PromptCounts(9, 4)))
+    counts.add(Piece(tokens=(2,)))  # both of them before any text
+    first, second = counts.take(()), counts.take(())
+    assert (first["input_tokens"], first["cached_tokens"]) == (9, 4)
+    assert not {"input_tokens", "cached_tokens"} & second.keys()
+    assert add_counts(first, second) == first  # of merged deltas too
 
 
 def test_merged_deltas_sum_their_counts() -> None:

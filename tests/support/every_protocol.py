@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import httpx
 from chat_completions import CHAT, choice_of, events_of
-from neutral import Answer, Asked, Json, Reply, finish_of, joined, timeless
+from neutral import Answer, Asked, Json, Reply, assert_prompt_told, finish_of, joined, timeless
 from responses_api import LAST, RESPONSES, output_text, text_of
 from service import LiveServer
 from websockets.sync.client import ClientConnection, connect
@@ -61,7 +61,9 @@ class Client:
         assert events[-1]["choices"] == []
         choice = choice_of(events[:-1])
         rest = [{key: value for key, value in event.items() if key != "choices"} for event in events]
-        return Reply(_of_choice(choice, usage), timeless([choice, usage, *_distinct(timeless(rest))]))
+        answer = _of_choice(choice, usage)
+        assert_prompt_told(events, answer)
+        return Reply(answer, timeless([choice, usage, *_distinct(timeless(rest))]))
 
     def responses_body(self, asked: Asked, mode: str) -> Reply:
         answer = self._http.post(RESPONSES, json=_responses(asked, mode))
@@ -130,6 +132,7 @@ class Client:
             output_tokens=usage["output_tokens"],
             reasoning_tokens=usage["output_token_details"].get("reasoning_tokens", 0),
         )
+        assert_prompt_told(events, answer)
         return Reply(answer, joined(timeless(events)))
 
 
@@ -250,6 +253,7 @@ def _streamed(events: list[Json]) -> Reply:
     answer = _of_response(response)
     thoughts = [event["delta"] for event in events if event["type"] == "response.reasoning_text.delta"]
     assert answer.thoughts == "".join(thoughts)
+    assert_prompt_told(events, answer)
     return Reply(answer, joined(timeless(events)))
 
 

@@ -60,6 +60,14 @@ class Reply:
     body: Any
 
 
+def assert_prompt_told(events: Sequence[Json], answer: Answer) -> None:
+    """The first figures of a stream say of the prompt what usage says at the end; no others do."""
+    told = [event["x_spec"] for event in events if "x_spec" in event]
+    counts = [(spec["input_tokens"], spec["cached_tokens"]) for spec in told if "input_tokens" in spec]
+    assert counts == [(answer.prompt_tokens, answer.cached_tokens)]
+    assert "input_tokens" in told[0]
+
+
 def finish_of(status: str, reason: str | None, calls: Sequence[object]) -> str:
     finish = FINISHES[status, reason]
     return "tool_calls" if calls and finish == "stop" else finish

@@ -1,6 +1,6 @@
 // Accepted guesses as a table: a row for each drafter, a column for each depth, a bar in each cell.
 
-import { acceptance, type Guesses, shareOf } from "./acceptance";
+import { acceptance, type DepthGuesses, shareOf } from "./acceptance";
 import type { Spans } from "./board";
 import { share, whole } from "./units";
 
@@ -13,7 +13,9 @@ export function Depths({ spans }: { spans: Spans }) {
       <div>
         <h3 id="dashboard-depths">Guesses accepted</h3>
         <span class="dashboard-note">
-          {guessers.length > 0 ? `by drafter and by depth in the tree; ${when}` : "no guess yet"}
+          {guessers.length > 0
+            ? `of all guesses, and by depth in the tree of the steps that guessed so deep; ${when}`
+            : "no guess yet"}
         </span>
       </div>
       {guessers.length > 0 && (
@@ -25,10 +27,10 @@ export function Depths({ spans }: { spans: Spans }) {
                 <th scope="col">drafter</th>
                 <th scope="col">guesses</th>
                 <th scope="col">accepted</th>
-                {guessers[0]?.depths.map((_, index) => (
-                  <th scope="col" key={index}>
+                {guessers[0]?.depths.map(({ depth }) => (
+                  <th scope="col" key={depth}>
                     <span class="unseen">depth </span>
-                    {index + 1}
+                    {depth}
                   </th>
                 ))}
               </tr>
@@ -38,9 +40,9 @@ export function Depths({ spans }: { spans: Spans }) {
                 <tr key={name} data-drafter={name}>
                   <th scope="row">{name}</th>
                   <td>{whole(total.drafted)}</td>
-                  <td>{share(shareOf(total))}</td>
-                  {depths.map((guesses, index) => (
-                    <Cell key={index} guesses={guesses} />
+                  <td>{share(shareOf(total.accepted, total.drafted))}</td>
+                  {depths.map((guesses) => (
+                    <Cell key={guesses.depth} guesses={guesses} />
                   ))}
                 </tr>
               ))}
@@ -52,12 +54,16 @@ export function Depths({ spans }: { spans: Spans }) {
   );
 }
 
-function Cell({ guesses }: { guesses: Guesses }) {
-  const part = shareOf(guesses);
-  const title = `${whole(guesses.accepted)} of ${whole(guesses.drafted)}`;
+function Cell({ guesses: { accepted, steps } }: { guesses: DepthGuesses }) {
+  const part = shareOf(accepted, steps);
   return (
-    <td class="dashboard-depth" title={part === null ? undefined : title}>
+    <td class="dashboard-depth">
       {share(part)}
+      {part !== null && (
+        <span class="dashboard-note">
+          {whole(accepted)} of {whole(steps)}
+        </span>
+      )}
       <div>
         <i style={{ height: `${(part ?? 0) * 100}%` }} />
       </div>

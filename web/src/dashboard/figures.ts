@@ -15,7 +15,7 @@ export interface Figure {
   note: string;
 }
 
-/** Those whose families the server has. */
+/** All of them, in order; one whose families the server does not have, or where nothing has happened yet, is "–". */
 export function figures(history: History, { now, recent, always }: Spans): Figure[] {
   const rate = (family: { name: string }) => amount(now.rate(family));
   const running = level(history, FAMILIES.running);

@@ -5,8 +5,7 @@ import type { Distribution } from "./distribution";
 export interface Bar {
   /** The bucket's upper bound; may be infinite. */
   bound: number;
-  /** How many fell into it, and which share of all that is. */
-  recent: number;
+  /** Which share of all fell into it. */
   recentShare: number;
   alwaysShare: number;
 }
@@ -15,7 +14,6 @@ export interface Bar {
 export function spread(recent: Distribution, always: Distribution): Bar[] {
   const bars = always.bounds.map((bound, index) => ({
     bound,
-    recent: recent.counts[index] ?? 0,
     recentShare: part(recent, index),
     alwaysShare: part(always, index),
   }));

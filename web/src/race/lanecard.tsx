@@ -1,7 +1,7 @@
 // One lane: its text as it came, its clock and its figures.
 
 import { useEffect, useRef } from "preact/hooks";
-import { decimal, milliseconds, percent } from "../shell/format";
+import { FigureList, type FigureName } from "../spec/told";
 import { Inscription } from "./inscription";
 import type { Lane } from "./lane";
 import type { LaneName } from "./plan";
@@ -18,6 +18,8 @@ export interface LaneCardProps {
   at: number | null;
 }
 
+const SHOWN: readonly FigureName[] = ["ttft", "tpot", "tokens", "per-step", "acceptance"];
+const NAMES = { ttft: "TTFT, prompt warm" };
 const TITLES: Record<LaneName, string> = { plain: "Plain", speculating: "Speculating" };
 
 export function LaneCard({ name, lane, turn, phase, at }: LaneCardProps) {
@@ -28,7 +30,6 @@ export function LaneCard({ name, lane, turn, phase, at }: LaneCardProps) {
     const marks = lane?.marks ?? [];
     text.current?.draw(marks, at === null || lane === null ? marks.length : lane.arrived(at));
   });
-  const figures = lane?.figures;
   return (
     <section class="race-lane" data-lane={name} aria-labelledby={`race-${name}`}>
       <header>
@@ -37,26 +38,8 @@ export function LaneCard({ name, lane, turn, phase, at }: LaneCardProps) {
         <span class="race-quiet">{stateWords(lane, turn, phase, name)}</span>
       </header>
       <div class="race-text" dir="auto" ref={place} />
-      <dl class="race-figures">
-        <Figure name="first text, prompt warm" value={milliseconds(figures?.ttft ?? null)} />
-        <Figure name="per token (TPOT)" value={milliseconds(figures?.tpot ?? null)} />
-        <Figure name="tokens" value={figures?.tokens ? String(figures.tokens) : "–"} />
-        <Figure name="tokens per step" value={decimal(figures?.perStep ?? null)} />
-        <Figure
-          name="guesses accepted"
-          value={figures?.drafted ? `${percent(figures.acceptance)} of ${figures.drafted}` : "–"}
-        />
-      </dl>
+      <FigureList class="race-figures" figures={lane?.figures ?? null} which={SHOWN} names={NAMES} />
     </section>
-  );
-}
-
-function Figure({ name, value }: { name: string; value: string }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{value}</dd>
-    </div>
   );
 }
 

@@ -2,13 +2,10 @@
 //
 // TTFT is the time from sending response.create to the first text; TPOT is (end - first) / (tokens - 1), as the server
 // and `paceline bench` count it, so it says how fast text keeps coming and not how long it took to begin. While a reply
-// runs, its newest text is its end. One text event is one verify step, and `emitted`
-// counts the tokens it committed, the bonus token included.
+// runs, its newest text is its end. One text event tells of one verify step or of several that were merged, or of none;
+// `emitted` counts the tokens they committed, their bonus tokens included.
 
 import type { Spec, Usage } from "../wire/events";
-
-const count = (value: number | undefined) =>
-  value !== undefined && Number.isFinite(value) && value > 0 ? Math.floor(value) : 0;
 
 export class Figures {
   readonly #sent: number | null;
@@ -18,7 +15,7 @@ export class Figures {
   tokens = 0;
   drafted = 0;
   accepted = 0;
-  /** Prompt tokens, and how many of them were in the cache; null until the reply has ended. */
+  /** Prompt tokens, and how many of them were in the cache; null while the server has not told. */
   prompt: number | null = null;
   cached: number | null = null;
 
@@ -31,10 +28,12 @@ export class Figures {
   delta(now: number, spec: Spec | undefined): void {
     this.#first ??= now;
     this.#end = now;
-    this.#emitted += count(spec?.emitted);
+    this.#emitted += spec?.emitted ?? 0;
     this.tokens = this.#emitted;
-    this.drafted += count(spec?.drafted);
-    this.accepted += count(spec?.accepted);
+    this.drafted += spec?.drafted ?? 0;
+    this.accepted += spec?.accepted ?? 0;
+    this.prompt = spec?.input_tokens ?? this.prompt;
+    this.cached = spec?.cached_tokens ?? this.cached;
   }
 
   /**
@@ -43,9 +42,9 @@ export class Figures {
    */
   finish(usage: Usage | null | undefined, now: number): void {
     this.#end = now;
-    this.tokens = count(usage?.output_tokens) || this.tokens;
-    this.prompt = usage?.input_tokens ?? null;
-    this.cached = usage?.input_token_details?.cached_tokens ?? null;
+    this.tokens = usage?.output_tokens || this.tokens;
+    this.prompt = usage?.input_tokens ?? this.prompt;
+    this.cached = usage?.input_token_details?.cached_tokens ?? this.cached;
   }
 
   get ttft(): number | null {

@@ -1,7 +1,9 @@
-// Who a token comes from, as the page tells it: a colour, a form of line under it, and words.
+// Who a token comes from, as the page tells it: a colour, a form of line under it, and words. Drafters that the page does not
+// know share one colour and form.
 
 /** Keys of the colours --origin-… and of the classes spec-…; `unknown` has no colour of its own. */
-export type OriginKey = "model" | "suffix" | "recurrent" | "medusa" | "draft" | "other" | "unknown";
+export type OriginKey = "model" | Drafter | "other" | "unknown";
+type Drafter = "suffix" | "recurrent" | "medusa" | "hydra" | "eagle" | "draft" | "grammar";
 
 export interface Origin {
   key: OriginKey;
@@ -11,15 +13,15 @@ export interface Origin {
   label: string;
 }
 
-/** Drafters by the names that the server gives them: the colour, and how they guess. */
-const DRAFTERS: Readonly<Record<string, readonly [OriginKey, string]>> = {
-  suffix: ["suffix", "repeats earlier text"],
-  recurrent: ["recurrent", "a small trained drafter"],
-  medusa: ["medusa", "trained heads, each a token further"],
-  hydra: ["other", "trained heads that know each other's guesses"],
-  eagle: ["other", "one trained layer that reads the model's states"],
-  draft: ["draft", "a smaller model"],
-  grammar: ["other", "what the reply's format leaves no choice about"],
+/** Drafters by the names that the server gives them, and how they guess. */
+const DRAFTERS: Readonly<Record<Drafter, string>> = {
+  suffix: "repeats earlier text",
+  recurrent: "a small trained drafter",
+  medusa: "trained heads, each a token further",
+  hydra: "trained heads that know each other's guesses",
+  eagle: "one trained layer that reads the model's states",
+  draft: "a smaller model",
+  grammar: "what the reply's format leaves no choice about",
 };
 const OWN = "no guess was accepted there";
 const UNTOLD = "the server did not say whose";
@@ -37,7 +39,7 @@ export function originOf(source: string | null): Origin {
   const names = drafters(source);
   const [first] = names;
   if (first === undefined) return MODEL;
-  return { key: known(first)?.[0] ?? "other", joint: names.length > 1, label: names.join(" and ") };
+  return { key: isKnown(first) ? first : "other", joint: names.length > 1, label: names.join(" and ") };
 }
 
 /** What the origins in these sources are, each told once: label and meaning. Drafters that the page does not know have none. */
@@ -46,15 +48,14 @@ export function meanings(sources: Iterable<string | null>): [label: string, mean
   for (const source of sources) {
     if (!source) told.set(originOf(source).label, source === null ? UNTOLD : OWN);
     for (const name of drafters(source ?? "")) {
-      const meaning = known(name)?.[1];
-      if (meaning !== undefined) told.set(name, meaning);
+      if (isKnown(name)) told.set(name, DRAFTERS[name]);
     }
   }
   return [...told];
 }
 
-function known(name: string): readonly [OriginKey, string] | undefined {
-  return Object.hasOwn(DRAFTERS, name) ? DRAFTERS[name] : undefined;
+function isKnown(name: string): name is Drafter {
+  return Object.hasOwn(DRAFTERS, name);
 }
 
 /** A source in few characters: each name cut short where there are several. */

@@ -33,14 +33,6 @@ export function ownToken(step: Step): StepToken | null {
   return step.tokens[step.accepted] ?? null;
 }
 
-/** What a step brought, computed from its tree and the model's own token: the same as the step's `tokens`. */
-export function tokensOf(tree: StepTree, own: StepToken | null): StepToken[] {
-  const guessed = tree.path
-    .slice(1)
-    .map((node) => ({ text: tree.texts[node] ?? "", source: tree.sources[node] ?? "" }));
-  return own === null ? guessed : [...guessed, own];
-}
-
 /** The node that the step's token at `place` is; null for the model's own, and where the tree is not known. */
 export function nodeOf(step: Step, place: number): number | null {
   return step.tree?.path[place + 1] ?? null;

@@ -39,6 +39,9 @@ export interface Spec {
   emitted: number;
   source?: string;
   reason?: string | null;
+  /** Of the prompt, with a reply's first delta: its tokens, and how many of them were in the cache. */
+  input_tokens?: number;
+  cached_tokens?: number;
   steps?: Step[];
   /** Of the delta's own text: code points and source, in order. */
   spans?: [number, string][];

@@ -94,6 +94,8 @@ const spec: Read<Spec> = (value) => {
     emitted: count,
     source: name,
     reason: orNull(text),
+    input_tokens: count,
+    cached_tokens: count,
     steps: sound(step),
     spans: list(span),
   })(value);

@@ -42,4 +42,8 @@ test("guesses are told by drafter and depth", () => {
   expect(all?.total.drafted).toBe(always.increase(FAMILIES.drafted));
   const votes = drafters.reduce((sum, { total }) => sum + total.drafted, 0);
   expect(votes).toBeGreaterThanOrEqual(all?.total.drafted ?? Number.NaN); // a guess of two counts for both
+  for (const { accepted, steps, drafted } of [all, ...drafters].flatMap((one) => one?.depths ?? [])) {
+    expect(accepted).toBeLessThanOrEqual(steps);
+    expect(steps).toBeLessThanOrEqual(drafted);
+  }
 });

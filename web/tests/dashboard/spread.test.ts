@@ -7,10 +7,10 @@ const of = (...cumulative: number[]) => distribution(new Map(cumulative.map((cou
 test("from the first bucket that holds anything to the last", () => {
   const bars = spread(of(0, 0, 1, 1, 2, 2), of(0, 2, 4, 4, 8, 8));
   expect(bars).toEqual([
-    { bound: 2, recent: 0, recentShare: 0, alwaysShare: 0.25 },
-    { bound: 4, recent: 1, recentShare: 0.5, alwaysShare: 0.25 },
-    { bound: 8, recent: 0, recentShare: 0, alwaysShare: 0 },
-    { bound: 16, recent: 1, recentShare: 0.5, alwaysShare: 0.5 },
+    { bound: 2, recentShare: 0, alwaysShare: 0.25 },
+    { bound: 4, recentShare: 0.5, alwaysShare: 0.25 },
+    { bound: 8, recentShare: 0, alwaysShare: 0 },
+    { bound: 16, recentShare: 0.5, alwaysShare: 0.5 },
   ]);
 });
 

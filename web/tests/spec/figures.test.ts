@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
 import { Figures } from "../../src/spec/figures";
-import type { Spec } from "../../src/wire/events";
 
 test("nothing is claimed before text arrives", () => {
   const { ttft, tpot, rate, perStep, acceptance, cacheHit, tokens } = new Figures(1000);
@@ -70,10 +69,19 @@ test("a reply taken up midway has no TTFT, and its TPOT is that of the tokens se
   expect([figures.ttft, figures.tpot, figures.tokens]).toEqual([null, 50, 101]);
 });
 
-test("a server without speculation figures, or with nonsense in them, gives no numbers from nowhere", () => {
+test("what the prompt took is known with the first text, and stays where the end does not tell it", () => {
+  const figures = new Figures(0);
+  figures.delta(10, { drafted: 0, accepted: 0, emitted: 1, input_tokens: 40, cached_tokens: 32 });
+  expect(figures.cacheHit).toBe(0.8);
+  figures.delta(20, { drafted: 0, accepted: 0, emitted: 1 });
+  figures.finish(undefined, 20);
+  expect([figures.prompt, figures.cached]).toEqual([40, 32]);
+});
+
+test("a server without speculation figures gives no numbers from nowhere", () => {
   const figures = new Figures(0);
   figures.delta(10, undefined);
-  figures.delta(20, { drafted: "9", accepted: -1, emitted: Number.NaN } as unknown as Spec);
+  figures.delta(20, undefined);
   expect(figures.ttft).toBe(10);
   expect(figures.tokens).toBe(0);
   expect([figures.tpot, figures.perStep, figures.acceptance]).toEqual([null, null, null]);

@@ -37,9 +37,7 @@ describe("TokenList", () => {
     expect(root.querySelectorAll("[role=option]")).toHaveLength(trace.tokens.length);
     trace.tokens.forEach(({ source }, index) => {
       const first = source?.split("+")[0];
-      expect(list.element(index)?.className).toContain(
-        first === "eagle" ? "spec-other" : `spec-${first === "" ? "model" : first}`,
-      );
+      expect(list.element(index)?.className).toContain(`spec-${first === "" ? "model" : first}`);
     });
   });
 

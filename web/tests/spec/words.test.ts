@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { drafters, meanings, originOf, shortSource } from "../../src/spec/origins";
 import { reasonOf } from "../../src/spec/reasons";
 import { clipped, probability, reasonSentence, stepSentence, treeSentence, visible } from "../../src/spec/words";
 import type { Step } from "../../src/wire/events";
@@ -52,38 +51,6 @@ describe("words", () => {
 
   it("writes probabilities short", () => {
     expect([0, 0.005, 0.824, 0.994, 0.996, 1].map(probability)).toEqual([".00", ".01", ".82", ".99", "1.0", "1.0"]);
-  });
-});
-
-describe("originOf", () => {
-  it("knows the model, the unknown, drafters with a colour and any others", () => {
-    expect(originOf("")).toEqual({ key: "model", joint: false, label: "the model itself" });
-    expect(originOf(null).key).toBe("unknown");
-    expect(originOf("suffix+recurrent")).toEqual({ key: "suffix", joint: true, label: "suffix and recurrent" });
-    expect(originOf("eagle").key).toBe("other");
-    expect(originOf("constructor").key).toBe("other");
-    expect(drafters("a+b")).toEqual(["a", "b"]);
-    expect([shortSource("recurrent"), shortSource("suffix+recurrent")]).toEqual(["recurrent", "suf+rec"]);
-  });
-});
-
-describe("meanings", () => {
-  it("tells each origin once, also where it had company", () => {
-    expect(meanings(["suffix+recurrent", "suffix", ""]).map(([label]) => label)).toEqual([
-      "suffix",
-      "recurrent",
-      "the model itself",
-    ]);
-    expect(meanings([null])).toEqual([["unknown", "the server did not say whose"]]);
-  });
-
-  it("has none for drafters that nobody knows", () => {
-    expect(meanings(["constructor", "others"])).toEqual([]);
-  });
-
-  it("has one for every drafter of the server", () => {
-    const names = ["suffix", "recurrent", "medusa", "hydra", "eagle", "draft", "grammar"];
-    expect(meanings(names).map(([label]) => label)).toEqual(names);
   });
 });
 

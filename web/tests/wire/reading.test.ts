@@ -39,6 +39,8 @@ test("a whole event comes through as it is", () => {
       emitted: 2,
       source: "suffix",
       reason: "best",
+      input_tokens: 40,
+      cached_tokens: 32,
       steps: [STEP],
       spans: [
         [4, "suffix"],
