@@ -117,7 +117,7 @@ MISTAKES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         "special tokens that a user typed were control tokens": (
             "server/test_template_guard.py::test_a_user_cannot_end_the_turn",
-            "server/test_chat_template.py::test_nothing_typed_ever_becomes_a_control_token",
+            "server/test_template_guard.py::test_nothing_typed_ever_becomes_a_control_token",
         ),
     }
 )
