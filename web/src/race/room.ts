@@ -93,6 +93,7 @@ export class Room {
       else if (effect.kind === "close") this.#link?.close();
       else this.#open();
     }
+    this.#link?.expect(this.race.running);
     if (this.outcome === null) this.#judge();
     this.frames.mark();
   }

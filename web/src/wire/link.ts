@@ -8,7 +8,11 @@ import { readEvent } from "./reading";
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 15_000;
 const PATIENCE_MS = 10_000; // for the first word of a socket, or the answer to a question: a server gives both at once
+const QUIET_MS = 10_000; // while a reply is on its way; a long prompt may take as long, so the server is only asked then
+const ANSWER_MS = 5_000; // for the answer to that, which waits for no step of the model
 const SETTLED_MS = 5_000; // a socket that lived this long was healthy: the next wait starts small again
+/** Changes nothing, and is answered at once, whatever else goes on. */
+const ANYBODY: ClientEvent = { type: "session.update", session: { type: "realtime" } };
 const KEY_PREFIX = "openai-insecure-api-key."; // how a browser, which cannot set headers, hands over a bearer key
 
 /** Milliseconds before try `attempt` (from 0): doubling, capped, spread by up to a half so that tabs do not march together. */
@@ -58,7 +62,9 @@ const BROWSER: Outside = {
 export class Link {
   #socket: WebSocket | null = null;
   #timer: number | undefined; // of the next try
-  #patience: number | undefined; // with the try that is under way
+  #patience: number | undefined; // with the try that is under way, and with a socket that falls silent
+  #heard = false; // the socket has said something
+  #expecting = false;
   #attempt = 0;
   #era = 0; // counts up with every close: what was under way before it is not wanted after
   #openedAt: number | null = null;
@@ -88,9 +94,21 @@ export class Link {
     this.#connect();
   }
 
-  /** Ends a wait early: the network came back, or the person is about to write. */
+  /** Ends a wait early: the person wants something. */
   hurry(): void {
     if (this.#timer !== undefined) this.renew();
+  }
+
+  /** Whether a reply is on its way. A lost network closes no socket, so one that falls silent then is asked for an answer. */
+  expect(on: boolean): void {
+    this.#expecting = on;
+    if (on && this.#heard && this.#patience === undefined) this.#listen();
+  }
+
+  /** The network or the whole machine may have been away: ends a wait, and asks an open socket for an answer. */
+  check(): void {
+    if (this.#timer !== undefined) this.renew();
+    else if (this.#heard) this.#ask();
   }
 
   /** Dropped where no socket is open: whoever needs an event to arrive sends it again after `session.created`. */
@@ -106,8 +124,25 @@ export class Link {
     this.#leave();
   }
 
+  #listen(): void {
+    this.#outside.clearTimeout(this.#patience);
+    this.#patience = this.#expecting ? this.#outside.setTimeout(() => this.#ask(), QUIET_MS) : undefined;
+  }
+
+  #ask(): void {
+    this.#wantWord(ANSWER_MS);
+    this.send(ANYBODY);
+  }
+
+  #wantWord(within: number): void {
+    this.#outside.clearTimeout(this.#patience);
+    this.#patience = this.#outside.setTimeout(() => this.#lose(() => this.#wait(SILENT)), within);
+  }
+
   #leave(): void {
     this.#outside.clearTimeout(this.#patience);
+    this.#patience = undefined;
+    this.#heard = false;
     const old = this.#socket;
     this.#socket = null; // first, so that its last words are ignored
     old?.close(1000);
@@ -124,7 +159,7 @@ export class Link {
       return;
     }
     this.#socket = socket;
-    this.#patience = this.#outside.setTimeout(() => this.#lose(() => this.#wait(SILENT)), PATIENCE_MS);
+    this.#wantWord(PATIENCE_MS);
     socket.onopen = () => {
       if (socket !== this.#socket) return;
       this.#openedAt = this.#outside.now();
@@ -132,7 +167,8 @@ export class Link {
     };
     socket.onmessage = ({ data }) => {
       if (socket !== this.#socket) return;
-      this.#outside.clearTimeout(this.#patience);
+      this.#heard = true;
+      this.#listen();
       this.#options.onEvent(readEvent(data) ?? UNREADABLE);
     };
     socket.onclose = ({ code }) => {
