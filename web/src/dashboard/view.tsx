@@ -15,7 +15,7 @@ import { figures } from "./figures";
 import { Histogram, SPREADS } from "./histogram";
 import { curvesOf, PLOTS } from "./plots";
 
-export default function View({ server }: ViewProps) {
+export default function View({ server, shown }: ViewProps) {
   const board = useMemo(
     () =>
       new Board({
@@ -26,7 +26,7 @@ export default function View({ server }: ViewProps) {
     [server],
   );
   const [paused, pause] = useState(false);
-  usePolling(board, server, paused);
+  usePolling(board, server, shown && !paused);
   board.tick.value; // drawn again with each scrape
   const spans = board.spans();
   return (
@@ -42,13 +42,13 @@ export default function View({ server }: ViewProps) {
   );
 }
 
-/** Asks while it may: not while the person paused it, nor while the page is hidden or closed. A new key is tried at once. */
-function usePolling(board: Board, server: Server, paused: boolean): void {
+/** Asks while the figures are wanted and the page is not hidden. A new key is tried at once. */
+function usePolling(board: Board, server: Server, wanted: boolean): void {
   const key = server.key.value;
   useEffect(() => {
     const poll = () => {
-      if (paused || document.hidden) board.poller.stop();
-      else board.poller.start();
+      if (wanted && !document.hidden) board.poller.start();
+      else board.poller.stop();
     };
     poll();
     document.addEventListener("visibilitychange", poll);
@@ -56,7 +56,7 @@ function usePolling(board: Board, server: Server, paused: boolean): void {
       document.removeEventListener("visibilitychange", poll);
       board.poller.stop();
     };
-  }, [board, key, paused]);
+  }, [board, key, wanted]);
 }
 
 function Figures({ board, spans }: { board: Board; spans: Spans }) {

@@ -1,5 +1,5 @@
-// The frame around the views. The chat and an opened race stay mounted, since their replies run on while another view is
-// looked at; the others begin when they are opened and end when they are left.
+// The frame around the views. Each begins when it is opened, and is hidden when it is left: what was said, raced and
+// measured there is there again.
 
 import "../styles/frame.css";
 import { useMemo } from "preact/hooks";
@@ -16,14 +16,12 @@ const NAMES = Object.keys(VIEWS) as Name[];
 interface Opened {
   name: Name;
   load(): Promise<{ default: View }>;
-  /** Once opened, it is hidden when it is left, and does not end. */
-  stays: boolean;
 }
 
 const OPENED: readonly Opened[] = [
-  { name: "race", load: () => import("../race/view"), stays: true },
-  { name: "dashboard", load: () => import("../dashboard/view"), stays: false },
-  { name: "voice", load: () => import("../voice/view"), stays: false },
+  { name: "race", load: () => import("../race/view") },
+  { name: "dashboard", load: () => import("../dashboard/view") },
+  { name: "voice", load: () => import("../voice/view") },
 ];
 
 export function App(props: Omit<ViewProps, "shown">) {
@@ -49,7 +47,7 @@ export function App(props: Omit<ViewProps, "shown">) {
           <Chat {...props} />
         </Boundary>
       </div>
-      {OPENED.filter(({ name, stays }) => name === shown || (stays && seen.has(name))).map(({ name, load }) => (
+      {OPENED.filter(({ name }) => seen.has(name)).map(({ name, load }) => (
         <div class="view" key={name} hidden={name !== shown}>
           <Boundary>
             <Lazy load={load} props={{ ...props, shown: name === shown }} />

@@ -4,6 +4,7 @@ import { effect, type Signal, signal } from "@preact/signals";
 import { drawSeed, type FormValues, isProblem, parse, samplingBody } from "../settings/parse";
 import { Frames } from "../shell/frames";
 import type { Server } from "../shell/server";
+import { onWaking } from "../shell/waking";
 import type { Link, LinkState } from "../wire/link";
 import { PAGE_CLOCK } from "./clock";
 import { VoiceLoop } from "./loop";
@@ -61,6 +62,7 @@ export class Room {
       renew: () => this.#link.renew(),
       asking: () => asking(settings.value),
       changed: () => {
+        this.#link.expect(this.loop.running);
         this.replay.look();
         this.frames.mark();
       },
@@ -73,7 +75,7 @@ export class Room {
     this.microphone = recognition && new Microphone(this.loop, recognition, PAGE_CLOCK);
   }
 
-  /** The view is shown. Returns what ends everything again. */
+  /** Returns what ends everything again. */
   open(): () => void {
     this.#link.renew();
     const stopKeys = effect(() => {
@@ -82,16 +84,25 @@ export class Room {
       this.loop.down(); // the new session gets everything again
       this.#link.key = key;
     });
-    const hurry = () => this.#link.hurry();
-    addEventListener("online", hurry);
+    const stopWaking = onWaking(() => this.#link.check());
     return () => {
-      removeEventListener("online", hurry);
+      stopWaking();
       stopKeys();
       this.replay.stop();
       this.microphone?.off();
       this.loop.close();
       this.#link.close();
     };
+  }
+
+  /** Whether the view can be seen: unseen nobody is heard or spoken to, and what was said is kept. */
+  show(on: boolean): void {
+    if (!on) {
+      this.replay.stop();
+      this.microphone?.off();
+      this.loop.interrupt();
+    }
+    this.frames.rest(!on);
   }
 
   /** Ends a wait for the server early. */

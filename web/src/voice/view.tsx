@@ -1,6 +1,6 @@
 // The voice demo: speech recognition before the realtime socket, a voice behind it, and what both make of the server.
 
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo } from "preact/hooks";
 import type { ViewProps } from "../shell/view";
 import { Choices } from "./choices";
 import type { VoiceLoop } from "./loop";
@@ -10,9 +10,10 @@ import { Stage } from "./stage";
 import { Talk, Times } from "./turns";
 import "./voice.css";
 
-export default function View({ server, settings }: ViewProps) {
+export default function View({ server, settings, shown }: ViewProps) {
   const room = useMemo(() => new Room(server, settings, window), [server, settings]);
   useEffect(() => room.open(), [room]);
+  useLayoutEffect(() => room.show(shown), [room, shown]);
   room.frames.tick.value; // whatever changed in the loop is drawn again
   const { loop } = room;
   return (

@@ -46,4 +46,21 @@ describe("Room", () => {
     expect([room.microphone, room.synthesis]).toEqual([null, null]);
     expect(room.loop.state).toBe("idle");
   });
+
+  it("neither listens nor plays unseen, and keeps what was said", () => {
+    const room = new Room(new Server("http://localhost/"), signal(VALUES), window);
+    room.loop.hear("How far is");
+    room.replay.start({
+      name: "One",
+      about: "",
+      turns: [{ partials: [{ at: 10_000, text: "later" }], breaksInAfter: null }],
+    });
+    const drawn = room.frames.tick.value;
+    room.show(false);
+    expect([room.replay.script, room.loop.pending.text]).toEqual([null, "How far is"]);
+    room.frames.now();
+    expect(room.frames.tick.value).toBe(drawn);
+    room.show(true);
+    expect(room.frames.tick.value).toBe(drawn + 1);
+  });
 });
