@@ -32,9 +32,12 @@ export default function View({ server, shown }: ViewProps) {
   return (
     <main class="dashboard">
       <h2>Dashboard</h2>
-      <p class="dashboard-state" role="status" data-state={board.state.value}>
+      <p class="dashboard-state" data-state={board.state.value}>
         {board.sentence.value && <span class="bar">{board.sentence.value}</span>}
-        {paused && "Paused: the figures stand still until you go on."}
+        <span role="status">{paused && "Paused: the figures stand still until you go on."}</span>
+      </p>
+      <p class="unseen" role="status">
+        {board.spoken.value}
       </p>
       <Controls board={board} empty={spans === null} paused={paused} pause={pause} />
       {spans && <Figures board={board} spans={spans} />}

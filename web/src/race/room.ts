@@ -2,6 +2,7 @@
 
 import { computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
 import { Frames } from "../shell/frames";
+import { News } from "../shell/news";
 import type { Server } from "../shell/server";
 import type { Link } from "../wire/link";
 import { draftersOf } from "./drafters";
@@ -23,6 +24,8 @@ export class Room {
   replay: Replay | null = null;
   readonly running: ReadonlySignal<boolean> = computed(() => this.frames.tick.value >= 0 && this.race.running);
   readonly drafters: Signal<string[]> = signal(draftersOf(null));
+  /** What a screen reader is to say while a race waits for its connection. */
+  readonly spoken: Signal<string> = signal("");
   readonly #server: RaceServer;
   readonly #now: () => number;
   #link: Link | null = null;
@@ -108,13 +111,19 @@ export class Room {
 
   #open(): void {
     if (this.drafters.value.length === 1) void this.learn();
+    const news = new News();
+    this.spoken.value = "";
     this.#link = this.#server.link({
       onEvent: (event) => {
         if (event.session?.model) this.#server.model.value = event.session.model;
         this.#do(this.race.hear(event, this.#now()));
       },
       onDown: () => {}, // the state that follows says why
-      onState: (state, sentence) => this.#do(this.race.link(state, sentence)),
+      onState: (state, sentence) => {
+        const aloud = news.change(state, sentence);
+        this.#do(this.race.link(state, sentence));
+        if (aloud && this.race.running) this.spoken.value = aloud; // what ends a race is said with its verdict
+      },
     });
     this.#link.renew();
   }

@@ -3,9 +3,10 @@
 import { effect, type Signal, signal } from "@preact/signals";
 import { drawSeed, type FormValues, isProblem, parse, samplingBody } from "../settings/parse";
 import { Frames } from "../shell/frames";
+import { News } from "../shell/news";
 import type { Server } from "../shell/server";
 import { onWaking } from "../shell/waking";
-import type { Link, LinkState } from "../wire/link";
+import type { Link } from "../wire/link";
 import { PAGE_CLOCK } from "./clock";
 import { VoiceLoop } from "./loop";
 import { Microphone } from "./microphone";
@@ -42,7 +43,9 @@ export class Room {
   readonly microphone: Microphone | null;
   /** null: this browser does not speak. */
   readonly synthesis: SpeechSynthesis | null;
-  readonly link: Signal<{ state: LinkState; sentence: string }> = signal({ state: "connecting", sentence: "" });
+  readonly news = new News();
+  /** What a screen reader is to say of the connection. */
+  readonly spoken: Signal<string> = signal("");
   readonly #link: Link;
   readonly #server: Server;
 
@@ -53,7 +56,8 @@ export class Room {
       onEvent: (event) => this.loop.receive(event),
       onDown: () => this.loop.down(),
       onState: (state, sentence) => {
-        this.link.value = { state, sentence };
+        this.spoken.value = this.news.change(state, sentence) || this.spoken.value;
+        this.frames.now();
       },
     });
     this.synthesis = page.speechSynthesis ?? null;

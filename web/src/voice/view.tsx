@@ -22,13 +22,16 @@ export default function View({ server, settings, shown }: ViewProps) {
         A voice loop on one connection: words are computed while they are spoken, the reply is spoken clause by clause,
         and breaking in ends it where you stopped listening.
       </p>
+      <Away room={room} />
+      <p class="unseen" role="status">
+        {room.spoken.value}
+      </p>
       <div role="alert">
-        <Away room={room} />
         <Notice loop={loop} />
       </div>
       <div class="voice-columns">
         <div class="voice-column">
-          <Stage loop={loop} linked={room.link.value.state === "open"} />
+          <Stage loop={loop} linked={room.news.state === "open"} />
           <Presses room={room} />
         </div>
         <div class="voice-column voice-ways">
@@ -68,9 +71,9 @@ function Presses({ room }: { room: Room }) {
   );
 }
 
-/** Why there is no session, and what to do about it. */
+/** Why there is no session, and what to do about it; with the seconds until each try, so that it is not for the ear. */
 function Away({ room }: { room: Room }) {
-  const { state, sentence } = room.link.value;
+  const { state, sentence } = room.news;
   if (sentence === "") return null;
   return (
     <p class="bar voice-bar-row">

@@ -98,7 +98,12 @@ describe("Room", () => {
     expect(expected.on).toBe(true); // a lost network is to be noticed
     state("waiting", "Away; trying again.");
     expect(room.race.notice).toBe("Away; trying again.");
+    expect(room.spoken.value).toBe("Away; trying again.");
+    state("connecting", "");
+    state("waiting", "Away; trying again in 9 seconds.");
+    expect(room.spoken.value).toBe("Away; trying again."); // once for an outage
     state("locked", "Needs a key.");
+    expect(room.spoken.value).toBe("Away; trying again."); // why the race ended is said with its verdict
     expect([room.race.phase, told.at(-1), expected.on]).toEqual(["failed", "close", false]);
   });
 
