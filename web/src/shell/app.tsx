@@ -44,7 +44,7 @@ export function App(props: Omit<ViewProps, "shown">) {
       </header>
       <div class="view" hidden={shown !== "chat"}>
         <Boundary>
-          <Chat {...props} />
+          <Chat {...props} shown={shown === "chat"} />
         </Boundary>
       </div>
       {OPENED.filter(({ name }) => seen.has(name)).map(({ name, load }) => (
