@@ -5,9 +5,9 @@ import { drawSeed, type FormValues, isProblem, type Problem, parse, type Setting
 import { recall, remember } from "../settings/storage";
 import { Frames } from "../shell/frames";
 import { News } from "../shell/news";
-import type { Server } from "../shell/server";
 import { onWaking } from "../shell/waking";
 import type { Link } from "../wire/link";
+import type { Server } from "../wire/server";
 import { Conversation } from "./conversation";
 import type { Effect } from "./outcome";
 import { Records } from "./records";
@@ -91,7 +91,7 @@ export class Room {
   }
 
   setKey(key: string): void {
-    this.#server.setKey(key);
+    this.#server.key.value = key;
     this.#down(); // the new session gets everything again
     this.#link.key = key;
   }

@@ -1,7 +1,7 @@
 // Asking the server for its figures once a second, and saying in a sentence why there are none.
 
+import { backoff } from "../wire/backoff";
 import { NEEDS_KEY, ODD_KEY, refusalReason, tryingAgain, WRONG_KEY } from "../wire/closing";
-import { backoff } from "../wire/link";
 import { type Family, parse } from "./prometheus";
 
 const EVERY_MS = 1000;

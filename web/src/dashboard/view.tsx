@@ -1,8 +1,8 @@
 // The server's own figures, asked for once a second while they are looked at.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { Server } from "../shell/server";
 import type { ViewProps } from "../shell/view";
+import type { Server } from "../wire/server";
 import { Board, type Spans } from "./board";
 import { Chart } from "./chart";
 import { Choices } from "./choices";

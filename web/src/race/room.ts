@@ -3,8 +3,8 @@
 import { computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
 import { Frames } from "../shell/frames";
 import { News } from "../shell/news";
-import type { Server } from "../shell/server";
 import type { Link } from "../wire/link";
+import type { Server } from "../wire/server";
 import { draftersOf } from "./drafters";
 import { type Outcome, outcomeOf } from "./outcome";
 import type { Plan } from "./plan";

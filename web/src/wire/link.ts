@@ -1,12 +1,11 @@
 // The connection: one realtime socket at a time, opened again with backoff when it drops, and a sentence for each
 // reason it may be away. It knows nothing of conversations: whole events go out by `send` and come in by `onEvent`.
 
+import { backoff } from "./backoff";
 import { closeReason, NEEDS_KEY, ODD_KEY, refusalReason, SILENT, tryingAgain, UNREADABLE, WRONG_KEY } from "./closing";
 import type { ClientEvent, ServerEvent } from "./events";
 import { readEvent } from "./reading";
 
-const FIRST_WAIT_MS = 500;
-const LONGEST_WAIT_MS = 15_000;
 const PATIENCE_MS = 10_000; // for the first word of a socket, or the answer to a question: a server gives both at once
 const QUIET_MS = 10_000; // while a reply is on its way; a long prompt may take as long, so the server is only asked then
 const ANSWER_MS = 5_000; // for the answer to that, which waits for no step of the model
@@ -14,12 +13,6 @@ const SETTLED_MS = 5_000; // a socket that lived this long was healthy: the next
 /** Changes nothing, and is answered at once, whatever else goes on. */
 const ANYBODY: ClientEvent = { type: "session.update", session: { type: "realtime" } };
 const KEY_PREFIX = "openai-insecure-api-key."; // how a browser, which cannot set headers, hands over a bearer key
-
-/** Milliseconds before try `attempt` (from 0): doubling, capped, spread by up to a half so that tabs do not march together. */
-export function backoff(attempt: number, random: () => number = Math.random): number {
-  const full = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** attempt);
-  return Math.round(full * (1 - random() / 2));
-}
 
 export function subprotocols(key: string): string[] {
   return key ? ["realtime", KEY_PREFIX + key] : [];

@@ -4,7 +4,7 @@ import { render } from "preact";
 import { act } from "preact/test-utils";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { FormValues } from "../../src/settings/parse";
-import { Server } from "../../src/shell/server";
+import { Server } from "../../src/wire/server";
 import { exposition } from "./scrapes";
 
 // uPlot asks for the screen's resolution when it is loaded, and jsdom has no screen.

@@ -5,8 +5,8 @@ import { act } from "preact/test-utils";
 import { expect, test } from "vitest";
 import { Room } from "../../src/race/room";
 import { Stage } from "../../src/race/stage";
-import { Server } from "../../src/shell/server";
 import type { LinkOptions } from "../../src/wire/link";
+import { Server } from "../../src/wire/server";
 import { PLAN } from "./fixtures";
 
 test("a wait for the server is seen with each try and said once; what ends a race is said", () => {

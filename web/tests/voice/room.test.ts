@@ -2,9 +2,9 @@
 import { signal } from "@preact/signals";
 import { describe, expect, it } from "vitest";
 import type { FormValues } from "../../src/settings/parse";
-import { Server } from "../../src/shell/server";
 import { change, optionsStore } from "../../src/voice/options";
 import { asking, Room } from "../../src/voice/room";
+import { Server } from "../../src/wire/server";
 
 const VALUES: FormValues = {
   instructions: "Be a pirate.",

@@ -1,15 +1,9 @@
 import { expect, test } from "vitest";
-import { backoff, subprotocols } from "../../src/wire/link";
+import { subprotocols } from "../../src/wire/link";
 import { settled, World } from "./world";
 
 /** Of the timers that run, in milliseconds. */
 const waits = (world: World) => [...world.timers.values()].map(({ ms }) => ms);
-
-test("waits double up to a cap and spread by a half", () => {
-  expect([0, 1, 2, 3].map((attempt) => backoff(attempt, () => 0))).toEqual([500, 1000, 2000, 4000]);
-  expect(backoff(50, () => 0)).toBe(15_000);
-  expect(backoff(0, () => 1)).toBe(250);
-});
 
 test("a key rides in the subprotocols and nowhere else", () => {
   expect(subprotocols("")).toEqual([]);

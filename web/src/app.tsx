@@ -1,13 +1,13 @@
 // The frame around the views. Each begins when it is opened, and is hidden when it is left: what was said, raced and
 // measured there is there again.
 
-import "../styles/frame.css";
+import "./styles/frame.css";
 import { useMemo } from "preact/hooks";
-import { Chat } from "../chat/view";
-import { Boundary } from "./boundary";
-import { Lazy } from "./lazy";
-import { routeSignal } from "./route";
-import type { View, ViewProps } from "./view";
+import { Chat } from "./chat/view";
+import { Boundary } from "./shell/boundary";
+import { Lazy } from "./shell/lazy";
+import { routeSignal } from "./shell/route";
+import type { View, ViewProps } from "./shell/view";
 
 const VIEWS = { chat: "Chat", race: "Race", dashboard: "Dashboard", voice: "Voice" } as const;
 type Name = keyof typeof VIEWS;
@@ -19,9 +19,9 @@ interface Opened {
 }
 
 const OPENED: readonly Opened[] = [
-  { name: "race", load: () => import("../race/view") },
-  { name: "dashboard", load: () => import("../dashboard/view") },
-  { name: "voice", load: () => import("../voice/view") },
+  { name: "race", load: () => import("./race/view") },
+  { name: "dashboard", load: () => import("./dashboard/view") },
+  { name: "voice", load: () => import("./voice/view") },
 ];
 
 export function App(props: Omit<ViewProps, "shown">) {
