@@ -93,6 +93,7 @@ export function isPlanProblem(plan: Plan | PlanProblem): plan is PlanProblem {
 /** The event that asks for one reply of the race; "warm": the one token that leaves the prompt in the cache. */
 export function request(plan: Plan, leg: LaneName | "warm"): ClientEvent {
   const nodes = plan.maxNodes === null ? {} : { max_nodes: plan.maxNodes };
+  const drafting = leg === "speculating" ? { mode: plan.mode, ...nodes } : { mode: "none" };
   return {
     type: "response.create",
     event_id: `race-${leg}`,
@@ -102,7 +103,7 @@ export function request(plan: Plan, leg: LaneName | "warm"): ClientEvent {
       instructions: plan.instructions,
       ...plan.sampling,
       ...(leg === "warm" ? { max_output_tokens: 1 } : {}),
-      speculation: leg === "speculating" ? { mode: plan.mode, trace: true, ...nodes } : { mode: "none" },
+      speculation: { ...drafting, trace: true }, // for both, since telling steps takes time too
     },
   };
 }
