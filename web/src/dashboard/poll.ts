@@ -1,13 +1,12 @@
 // Asking the server for its figures once a second, and saying in a sentence why there are none.
 
 import { backoff } from "../wire/backoff";
-import { NEEDS_KEY, ODD_KEY, refusalReason, tryingAgain, WRONG_KEY } from "../wire/closing";
+import { NEEDS_KEY, noAnswerReason, ODD_KEY, refusalReason, tryingAgain, WRONG_KEY } from "../wire/closing";
 import { type Family, parse } from "./prometheus";
 
 const EVERY_MS = 1000;
 const PATIENCE_MS = 5000;
 const FOREIGN = "What answers here does not tell Paceline's figures; check the proxy in front of it";
-const UNREACHABLE = "The server cannot be reached";
 
 /** resting: not started. locked: a key is missing or wrong, and nothing is asked until `start` is called again. */
 export type PollState = "resting" | "opening" | "live" | "waiting" | "locked";
@@ -101,7 +100,7 @@ export class Poller {
       if (!answer.ok) return { kind: "failed", clause: await refusalReason(answer) };
       return { kind: "figures", text: await answer.text(), date: answer.headers.get("date") };
     } catch {
-      return { kind: "failed", clause: UNREACHABLE };
+      return { kind: "failed", clause: noAnswerReason(signal) };
     }
   }
 

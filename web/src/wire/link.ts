@@ -2,7 +2,17 @@
 // reason it may be away. It knows nothing of conversations: whole events go out by `send` and come in by `onEvent`.
 
 import { backoff } from "./backoff";
-import { closeReason, NEEDS_KEY, ODD_KEY, refusalReason, SILENT, tryingAgain, UNREADABLE, WRONG_KEY } from "./closing";
+import {
+  closeReason,
+  NEEDS_KEY,
+  noAnswerReason,
+  ODD_KEY,
+  refusalReason,
+  SILENT,
+  tryingAgain,
+  UNREADABLE,
+  WRONG_KEY,
+} from "./closing";
 import type { ClientEvent, ServerEvent } from "./events";
 import { readEvent } from "./reading";
 
@@ -194,7 +204,7 @@ export class Link {
     const key = this.#key;
     const era = this.#era;
     let status = 0;
-    let reason = "The server cannot be reached";
+    let reason: string;
     const asking = new AbortController();
     const patience = this.#outside.setTimeout(() => asking.abort(), PATIENCE_MS);
     try {
@@ -207,7 +217,7 @@ export class Link {
       status = answer.status;
       reason = await refusalReason(answer);
     } catch {
-      // no answer at all
+      reason = noAnswerReason(asking.signal);
     }
     this.#outside.clearTimeout(patience);
     if (era !== this.#era) return; // renewed or closed while we asked

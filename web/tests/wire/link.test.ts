@@ -183,7 +183,7 @@ test("a question that gets no answer ends in another try", async () => {
   world.socket.drop(1006);
   expect(world.fire()).toBe(10_000);
   await settled();
-  expect(world.sentence).toMatch(/^The server cannot be reached; trying again /);
+  expect(world.sentence).toMatch(/^The server does not answer; trying again /);
 });
 
 /** A link whose session has begun. */
