@@ -91,7 +91,7 @@ export class Room {
   }
 
   setKey(key: string): void {
-    this.#server.key.value = key;
+    this.#server.setKey(key);
     this.#down(); // the new session gets everything again
     this.#link.key = key;
   }

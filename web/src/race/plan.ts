@@ -2,6 +2,7 @@
 
 import { drawSeed, type FormValues, isProblem, number, parse, samplingBody } from "../settings/parse";
 import type { ClientEvent } from "../wire/events";
+import { messageItem } from "../wire/requests";
 import { AUTO } from "./drafters";
 import { OWN, SAMPLES } from "./prompts";
 
@@ -99,7 +100,7 @@ export function request(plan: Plan, leg: LaneName | "warm"): ClientEvent {
     event_id: `race-${leg}`,
     response: {
       conversation: "none",
-      input: [{ type: "message", role: "user", content: [{ type: "input_text", text: plan.prompt }] }],
+      input: [messageItem("user", plan.prompt)],
       instructions: plan.instructions,
       ...plan.sampling,
       ...(leg === "warm" ? { max_output_tokens: 1 } : {}),

@@ -24,6 +24,10 @@ export class Server {
     return this.key.value ? { authorization: `Bearer ${this.key.value}` } : {};
   }
 
+  setKey(key: string): void {
+    this.key.value = key;
+  }
+
   /** A realtime link that is not opened yet: `renew` does. */
   link(handlers: Pick<LinkOptions, "onEvent" | "onDown" | "onState">): Link {
     const url = new URL("v1/realtime?model=default", this.#base);
