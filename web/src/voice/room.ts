@@ -5,9 +5,9 @@ import { drawSeed, type FormValues, isProblem, parse, samplingBody } from "../se
 import { Frames } from "../shell/frames";
 import { News } from "../shell/news";
 import { onWaking } from "../shell/waking";
+import { PAGE_CLOCK } from "../wire/clock";
 import type { Link } from "../wire/link";
 import type { Server } from "../wire/server";
-import { PAGE_CLOCK } from "./clock";
 import { VoiceLoop } from "./loop";
 import { Microphone } from "./microphone";
 import { Mouth } from "./mouth";

@@ -2,6 +2,7 @@
 // reason it may be away. It knows nothing of conversations: whole events go out by `send` and come in by `onEvent`.
 
 import { backoff } from "./backoff";
+import { type Clock, PAGE_CLOCK } from "./clock";
 import {
   closeReason,
   NEEDS_KEY,
@@ -47,25 +48,21 @@ export interface LinkOptions {
 export interface Outside {
   WebSocket: typeof WebSocket;
   fetch: typeof fetch;
-  setTimeout(run: () => void, ms: number): number;
-  clearTimeout(timer: number | undefined): void;
-  now(): number;
+  clock: Clock;
   random(): number;
 }
 
 const BROWSER: Outside = {
   WebSocket: globalThis.WebSocket,
   fetch: (...args) => fetch(...args),
-  setTimeout: (run, ms) => window.setTimeout(run, ms),
-  clearTimeout: (timer) => window.clearTimeout(timer),
-  now: () => performance.now(),
+  clock: PAGE_CLOCK,
   random: Math.random,
 };
 
 export class Link {
   #socket: WebSocket | null = null;
-  #timer: number | undefined; // of the next try
-  #patience: number | undefined; // with the try that is under way, and with a socket that falls silent
+  #endWait: (() => void) | null = null; // for the next try
+  #endPatience: (() => void) | null = null; // with the try that is under way, and with a socket that falls silent
   #heard = false; // the socket has said something
   #expecting = false;
   #attempt = 0;
@@ -99,18 +96,18 @@ export class Link {
 
   /** Ends a wait early: the person wants something. */
   hurry(): void {
-    if (this.#timer !== undefined) this.renew();
+    if (this.#endWait !== null) this.renew();
   }
 
   /** Whether a reply is on its way. A lost network closes no socket, so one that falls silent then is asked for an answer. */
   expect(on: boolean): void {
     this.#expecting = on;
-    if (on && this.#heard && this.#patience === undefined) this.#listen();
+    if (on && this.#heard && this.#endPatience === null) this.#listen();
   }
 
   /** The network or the whole machine may have been away: ends a wait, and asks an open socket for an answer. */
   check(): void {
-    if (this.#timer !== undefined) this.renew();
+    if (this.#endWait !== null) this.renew();
     else if (this.#heard) this.#ask();
   }
 
@@ -122,14 +119,14 @@ export class Link {
   /** For good, or until `renew`. */
   close(): void {
     this.#era += 1;
-    this.#outside.clearTimeout(this.#timer);
-    this.#timer = undefined;
+    this.#endWait?.();
+    this.#endWait = null;
     this.#leave();
   }
 
   #listen(): void {
-    this.#outside.clearTimeout(this.#patience);
-    this.#patience = this.#expecting ? this.#outside.setTimeout(() => this.#ask(), QUIET_MS) : undefined;
+    this.#endPatience?.();
+    this.#endPatience = this.#expecting ? this.#outside.clock.after(QUIET_MS, () => this.#ask()) : null;
   }
 
   #ask(): void {
@@ -138,13 +135,13 @@ export class Link {
   }
 
   #wantWord(within: number): void {
-    this.#outside.clearTimeout(this.#patience);
-    this.#patience = this.#outside.setTimeout(() => this.#lose(() => this.#wait(SILENT)), within);
+    this.#endPatience?.();
+    this.#endPatience = this.#outside.clock.after(within, () => this.#lose(() => this.#wait(SILENT)));
   }
 
   #leave(): void {
-    this.#outside.clearTimeout(this.#patience);
-    this.#patience = undefined;
+    this.#endPatience?.();
+    this.#endPatience = null;
     this.#heard = false;
     const old = this.#socket;
     this.#socket = null; // first, so that its last words are ignored
@@ -165,7 +162,7 @@ export class Link {
     this.#wantWord(PATIENCE_MS);
     socket.onopen = () => {
       if (socket !== this.#socket) return;
-      this.#openedAt = this.#outside.now();
+      this.#openedAt = this.#outside.clock.now();
       this.#options.onState("open", "");
     };
     socket.onmessage = ({ data }) => {
@@ -186,7 +183,7 @@ export class Link {
         void this.#explainRefusal();
         return;
       }
-      if (this.#outside.now() - openedAt >= SETTLED_MS) this.#attempt = 0;
+      if (this.#outside.clock.now() - openedAt >= SETTLED_MS) this.#attempt = 0;
       this.#wait(closeReason(code));
     });
   }
@@ -206,7 +203,7 @@ export class Link {
     let status = 0;
     let reason: string;
     const asking = new AbortController();
-    const patience = this.#outside.setTimeout(() => asking.abort(), PATIENCE_MS);
+    const endPatience = this.#outside.clock.after(PATIENCE_MS, () => asking.abort());
     try {
       const headers: Record<string, string> = key ? { authorization: `Bearer ${key}` } : {};
       const answer = await this.#outside.fetch(this.#options.probe, {
@@ -219,7 +216,7 @@ export class Link {
     } catch {
       reason = noAnswerReason(asking.signal);
     }
-    this.#outside.clearTimeout(patience);
+    endPatience();
     if (era !== this.#era) return; // renewed or closed while we asked
     if (status === 401) this.#options.onState("locked", key ? WRONG_KEY : NEEDS_KEY);
     else this.#wait(reason);
@@ -228,10 +225,10 @@ export class Link {
   #wait(reason: string): void {
     const ms = backoff(this.#attempt, this.#outside.random);
     this.#attempt += 1;
-    this.#timer = this.#outside.setTimeout(() => {
-      this.#timer = undefined;
+    this.#endWait = this.#outside.clock.after(ms, () => {
+      this.#endWait = null;
       this.#connect();
-    }, ms);
+    });
     this.#options.onState("waiting", tryingAgain(reason, ms)); // last, so that the listener may close
   }
 }

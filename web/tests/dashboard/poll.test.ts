@@ -27,8 +27,6 @@ class World {
       },
       {
         random: () => 0,
-        setTimeout: (run, ms) => Number(setTimeout(run, ms)),
-        clearTimeout,
         fetch: async (_, init) => {
           this.asked.push(new Headers(init?.headers));
           this.signals.push(init?.signal);

@@ -2,7 +2,6 @@
 import { signal } from "@preact/signals";
 import { describe, expect, it } from "vitest";
 import type { FormValues } from "../../src/settings/parse";
-import { change, optionsStore } from "../../src/voice/options";
 import { asking, Room } from "../../src/voice/room";
 import { Server } from "../../src/wire/server";
 
@@ -28,15 +27,6 @@ describe("asking", () => {
 
   it("names a setting that is wrong", () => {
     expect(asking({ ...VALUES, temperature: "hot" })).toMatch(/temperature must be a number/);
-  });
-});
-
-describe("options", () => {
-  it("are remembered, and stay within bounds", () => {
-    const options = optionsStore("en-US");
-    change(options, { pace: 9_000, rate: Number.NaN, language: "de-DE" });
-    expect(options.value).toMatchObject({ pace: 600, rate: 1, language: "de-DE" });
-    expect(optionsStore("en-US").value).toEqual(options.value);
   });
 });
 

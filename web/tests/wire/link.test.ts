@@ -3,7 +3,7 @@ import { subprotocols } from "../../src/wire/link";
 import { settled, World } from "./world";
 
 /** Of the timers that run, in milliseconds. */
-const waits = (world: World) => [...world.timers.values()].map(({ ms }) => ms);
+const waits = (world: World) => [...world.timers].map(({ ms }) => ms);
 
 test("a key rides in the subprotocols and nowhere else", () => {
   expect(subprotocols("")).toEqual([]);
