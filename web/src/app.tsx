@@ -25,7 +25,7 @@ const OPENED: readonly Opened[] = [
 ];
 
 export function App(props: Omit<ViewProps, "shown">) {
-  const route = useMemo(() => routeSignal(NAMES, "chat"), []);
+  const route = useMemo(() => routeSignal(VIEWS, "chat"), []);
   const seen = useMemo(() => new Set<Name>(), []);
   const shown = route.value;
   seen.add(shown);
