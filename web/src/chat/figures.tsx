@@ -3,6 +3,7 @@
 import type { Signal } from "@preact/signals";
 import type { FormValues } from "../settings/parse";
 import { decimal, milliseconds, percent } from "../shell/format";
+import { Switch } from "../shell/switch";
 import type { Room } from "./room";
 
 function shown(room: Room): [id: string, name: string, long: string, value: string][] {
@@ -32,19 +33,15 @@ export function FigureStrip({ room, settings }: { room: Room; settings: Signal<F
           </div>
         ))}
       </dl>
-      <label class="check">
-        <input
-          id="speculation"
-          type="checkbox"
-          // biome-ignore lint/a11y/useAriaPropsForRole: a checkbox tells its state itself
-          role="switch"
-          checked={settings.value.speculation}
-          onChange={(event) => {
-            settings.value = { ...settings.value, speculation: event.currentTarget.checked };
-          }}
-        />{" "}
+      <Switch
+        id="speculation"
+        on={settings.value.speculation}
+        change={(speculation) => {
+          settings.value = { ...settings.value, speculation };
+        }}
+      >
         Speculation
-      </label>
+      </Switch>
     </section>
   );
 }
