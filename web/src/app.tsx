@@ -1,5 +1,5 @@
-// The frame around the views. Each begins when it is opened, and is hidden when it is left: what was said, raced and
-// measured there is there again.
+// The frame around the views. The chat begins with the page, the others when they are opened; one that is left is hidden,
+// and what was said, raced or measured there is there again.
 
 import "./styles/frame.css";
 import { useMemo } from "preact/hooks";
