@@ -132,10 +132,13 @@ def test_no_request_when_paused_or_left(board: Page) -> None:
     with board.expect_response("**/metrics"):
         board.get_by_role("button", name="Go on").click()
     board.click("header nav a[href='#/chat']")
-    expect(board.locator(".dashboard")).to_have_count(0)
+    expect(board.locator(".dashboard")).to_be_hidden()
     before = len(asked)
     board.wait_for_timeout(2500)
     assert len(asked) == before
+    board.route("**/metrics", lambda route: route.abort())
+    board.click("header nav a[href='#/dashboard']")
+    expect(board.locator("[data-figure=generated]")).to_be_visible()  # what was known before is there again
 
 
 def test_a_server_that_is_away_is_told_and_asked_again(board: Page) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from browser import Tab
 from playwright.sync_api import expect
-from scripted_page import Event, Scripted, complete, say
+from scripted_page import Event, Scripted, complete, say, stream
 from websockets.sync.server import ServerConnection
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("chromium")]
@@ -35,6 +35,23 @@ def test_odd_figures_cost_no_text(tab: Tab, scripted: Scripted) -> None:
     page.click("#notice [data-action=retry]")
     expect(page.locator(".turn.assistant .text")).to_have_text("Fine")
     expect(page.locator("#steps .spec-legend")).to_contain_text("1 token")
+    assert tab.complaints == []
+
+
+def test_a_server_that_falls_silent_is_asked_and_left(tab: Tab, scripted: Scripted) -> None:
+    scripted.reply = lambda connection, event: stream(connection, "Half", " a")
+    scripted.resume = lambda connection, event: complete(connection, "Half", " a", " loaf")
+    tab.page.clock.install()
+    page = tab.open(scripted.url)
+    tab.ask("More")
+    expect(page.locator(".turn.assistant .text")).to_have_text("Half a")
+    first = scripted.sessions[-1]
+    with page.expect_websocket():
+        page.clock.run_for(16_000)  # as when the network went away: the socket stays open, and nothing comes
+    assert first[-1] == {"type": "session.update", "session": {"type": "realtime"}}
+    expect(page.locator(".turn.assistant .text")).to_have_text("Half a loaf")
+    assert scripted.sessions[-1][0]["type"] == "x_response.resume"
+    tab.finish()
     assert tab.complaints == []
 
 

@@ -67,7 +67,7 @@ def test_lanes_fill_and_are_judged(tab: Tab, scripted: Scripted, tmp_path: Path)
     assert page.evaluate("document.activeElement.id") == "race-start"
 
     warm, plain, speculating = (event["response"] for event in scripted.sessions[-1])
-    assert plain["speculation"] == {"mode": "none"}
+    assert plain["speculation"] == {"mode": "none", "trace": True}
     assert speculating["speculation"] == {"mode": "suffix", "trace": True, "max_nodes": 4}
     assert {**plain, "speculation": None} == {**speculating, "speculation": None}
     assert warm == {**plain, "max_output_tokens": 1}
@@ -213,4 +213,8 @@ def test_a_real_race_is_won_with_the_same_text(tab: Tab, server: str) -> None:
     figures: Any = page.locator(".race-lane[data-lane=speculating] .race-figures dd").all_text_contents()
     assert float(figures[3]) > 1  # tokens per step: most of the reply stands in the prompt
     assert text_of(page, "plain") == text_of(page, "speculating") != ""
+    with page.expect_download() as download:
+        page.click("#race-export")
+    lanes = json.loads(download.value.path().read_text())["lanes"]
+    assert len(lanes["plain"]["steps"]) > len(lanes["speculating"]["steps"]) > 0
     assert tab.complaints == []

@@ -205,6 +205,21 @@ def test_without_its_key_the_page_says_what_to_do(tab: Tab, scripted: Scripted) 
     expect(bar.locator("a")).to_have_attribute("href", "#/chat")
 
 
+def test_leaving_the_view_ends_the_sound_and_keeps_the_conversation(tab: Tab, scripted: Scripted) -> None:
+    scripted.answer = Ears()
+    scripted.reply = lambda connection, event: begin(connection, "reply_1", REPLY, *CLAUSES)
+    page = opened(tab, scripted.url)
+    say_own(page, "Tell me about the moon.")
+    expect(page.locator("#voice-reply .voice-heard")).to_contain_text("bright.", timeout=SOON_MS)
+    page.click("header nav a[href='#/chat']")
+    expect(page.locator("main.voice")).to_be_hidden()
+    page.click("header nav a[href='#/voice']")
+    state(page, "Ready")
+    expect(page.locator(".voice-line")).to_have_count(2)
+    expect(page.locator(".voice-cut")).to_be_visible()
+    assert CANCEL in spoken(scripted)
+
+
 RECOGNISER = """
 window.heard = [];
 window.webkitSpeechRecognition = class {

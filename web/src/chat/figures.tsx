@@ -2,6 +2,7 @@
 
 import type { Signal } from "@preact/signals";
 import type { FormValues } from "../settings/parse";
+import { Switch } from "../shell/switch";
 import { FigureList, type FigureName } from "../spec/told";
 import type { Room } from "./room";
 
@@ -13,19 +14,15 @@ export function FigureStrip({ room, settings }: { room: Room; settings: Signal<F
   return (
     <section id="figures" aria-label="Figures of the reply">
       <FigureList figures={room.shown?.trace?.figures ?? null} which={SHOWN} ids />
-      <label class="check">
-        <input
-          id="speculation"
-          type="checkbox"
-          // biome-ignore lint/a11y/useAriaPropsForRole: a checkbox tells its state itself
-          role="switch"
-          checked={settings.value.speculation}
-          onChange={(event) => {
-            settings.value = { ...settings.value, speculation: event.currentTarget.checked };
-          }}
-        />{" "}
+      <Switch
+        id="speculation"
+        on={settings.value.speculation}
+        change={(speculation) => {
+          settings.value = { ...settings.value, speculation };
+        }}
+      >
         Speculation
-      </label>
+      </Switch>
     </section>
   );
 }

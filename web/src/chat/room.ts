@@ -4,10 +4,11 @@ import { type Signal, signal } from "@preact/signals";
 import { drawSeed, type FormValues, isProblem, type Problem, parse, type Settings } from "../settings/parse";
 import { recall, remember } from "../settings/storage";
 import { Frames } from "../shell/frames";
-import type { Server } from "../shell/server";
+import { News } from "../shell/news";
+import { onWaking } from "../shell/waking";
 import type { Link } from "../wire/link";
+import type { Server } from "../wire/server";
 import { Conversation } from "./conversation";
-import { News } from "./news";
 import type { Effect } from "./outcome";
 import { Records } from "./records";
 import type { Turn } from "./turns";
@@ -74,15 +75,13 @@ export class Room {
     const patience = new Promise((resolve) => setTimeout(resolve, STORE_PATIENCE_MS));
     await Promise.race([this.records.start(), patience]);
     this.#link.renew();
-    addEventListener("online", () => this.hurry());
+    onWaking(() => this.#link.check());
     addEventListener("pagehide", () => {
       this.records.now();
       this.#setDraft(this.draft.value); // the pause after the last letter may not be over
     });
     document.addEventListener("visibilitychange", () => {
-      if (document.visibilityState === "visible")
-        this.hurry(); // a phone wakes up: do not sit out the wait
-      else this.records.now();
+      if (document.visibilityState === "hidden") this.records.now();
     });
   }
 
@@ -223,6 +222,7 @@ export class Room {
       else if (effect.do === "restore") this.#restore(effect.text);
       else if (this.news.state !== "connecting") this.#link.renew(); // else a session that has nothing is on its way
     }
+    this.#link.expect(conversation.busy);
     this.early.value &&= conversation.busy;
     this.#wait();
     this.records.changed();

@@ -2,19 +2,20 @@
 
 import type { Settings } from "../settings/parse";
 import type { ClientEvent } from "../wire/events";
-import { messageEvent, responseCreate, sessionUpdate } from "./requests";
+import { messageEvent, sessionUpdate } from "../wire/requests";
+import { Sent } from "../wire/sent";
+import { responseCreate } from "./requests";
 import type { Place, Turn } from "./turns";
 import { Typing } from "./typing";
 
-/** What an event of ours, which an error is about, was for; null: it is none of ours, or the error names none. */
-export type Purpose = "turn" | "typing" | "cancel" | "resume" | null;
+/** What an event of ours, which an error is about, was for. */
+export type Purpose = "turn" | "typing" | "cancel" | "resume";
 
 export class Session {
   linked = false;
   readonly #typing = new Typing();
-  readonly #sent = new Map<string, Purpose>(); // event ids of this socket's newest turn
+  readonly #sent = new Sent<Purpose>("page"); // on this socket
   #instructions: string | null = null; // null before the session was told
-  #serial = 0;
 
   /** A new one is there, and empty. resumes: it becomes the former one if the server still has that. */
   open(resumes: boolean): void {
@@ -25,13 +26,14 @@ export class Session {
     else this.#typing.reset();
   }
 
-  purpose(eventId: string | null | undefined): Purpose {
-    return (eventId && this.#sent.get(eventId)) || null;
+  /** null: it is none of ours, or the error names none. */
+  purpose(eventId: string | null | undefined): Purpose | null {
+    return this.#sent.purpose(eventId);
   }
 
   /** The turn is over: errors that still come about its events do not refuse another one. */
   settle(): void {
-    for (const [id, purpose] of this.#sent) if (purpose === "turn") this.#sent.delete(id);
+    this.#sent.settle("turn");
   }
 
   /** The person has written `text` so far. */
@@ -49,7 +51,7 @@ export class Session {
   /** The person's turn: what was typed ahead is used where it is the same. */
   message(text: string): ClientEvent[] {
     // Were one of the events it is made of refused, the turn would be another text than this.
-    for (const [id, purpose] of this.#sent) if (purpose === "typing") this.#sent.set(id, "turn");
+    this.#sent.become("typing", "turn");
     const commit = this.#typing.commit(text);
     return this.#all(commit ? [commit] : [...this.#typing.drop(), messageEvent("user", text)], "turn");
   }
@@ -81,11 +83,6 @@ export class Session {
   }
 
   #all(events: ClientEvent[], purpose: Purpose): ClientEvent[] {
-    return events.map((event) => {
-      this.#serial += 1;
-      const id = `page_${this.#serial}`;
-      this.#sent.set(id, purpose);
-      return { ...event, event_id: id };
-    });
+    return events.map((event) => this.#sent.named(event, purpose));
   }
 }

@@ -3,7 +3,7 @@
 import type { Settings } from "../settings/parse";
 import { decimal, milliseconds } from "../shell/format";
 import { Trace } from "../spec/trace";
-import type { Role } from "./requests";
+import type { Role } from "../wire/requests";
 
 /** running: more may come. cut: at the length limit. failed and interrupted: the rest is missing. */
 export type TurnState = "running" | "done" | "stopped" | "cut" | "failed" | "interrupted";

@@ -1,7 +1,7 @@
 // The chat: the conversation, with what belongs to it at its sides.
 
 import { type Signal, useSignal } from "@preact/signals";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { themeSignal } from "../settings/theme";
 import { Boundary } from "../shell/boundary";
 import { copy, download } from "../shell/browser";
@@ -28,7 +28,7 @@ type Side = "settings" | "list";
 
 const ROOM_FOR_STEPS = "(min-width: 75rem)"; // beside the conversation, as in the style sheet
 
-export function Chat({ server, settings }: Omit<ViewProps, "shown">) {
+export function Chat({ server, settings, shown }: ViewProps) {
   const room = useMemo(() => new Room(server, settings), [server, settings]);
   const theme = useMemo(() => themeSignal(document.documentElement), []);
   const side = useSignal<Side | null>(null);
@@ -85,6 +85,7 @@ export function Chat({ server, settings }: Omit<ViewProps, "shown">) {
     );
   };
 
+  useLayoutEffect(() => room.frames.rest(!shown), [room, shown]); // the model may need the processor
   const writing = side.value === null;
   useEffect(() => {
     if (writing) compose(); // once it can be seen, for a narrow screen hides it behind a panel

@@ -1,12 +1,22 @@
 // What the dashboard knows, and what the person chose to look at.
 
 import { type Signal, signal } from "@preact/signals";
+import { News } from "../shell/news";
+import type { LinkState } from "../wire/link";
 import { History } from "./history";
 import { Poller, type PollState } from "./poll";
 import type { Family } from "./prometheus";
 import { Span } from "./span";
 
 const NOW_S = 5; // what "now" means for a rate: long enough for a steady figure
+
+/** What a state of the poller is to whoever waits for a connection. */
+const LINK: Partial<Record<PollState, LinkState>> = {
+  opening: "connecting",
+  live: "open",
+  waiting: "waiting",
+  locked: "locked",
+};
 
 /** The lengths of time to look back over, in minutes. */
 export const WINDOWS = [1, 5, 15, 60] as const;
@@ -23,12 +33,15 @@ export class Board {
   readonly state: Signal<PollState> = signal<PollState>("resting");
   /** What is wrong and what to do; "" where nothing is. */
   readonly sentence: Signal<string> = signal("");
+  /** What a screen reader is to say of it. */
+  readonly spoken: Signal<string> = signal("");
   /** Counts up with each scrape. */
   readonly tick: Signal<number> = signal(0);
   readonly minutes: Signal<number> = signal(5);
   readonly poller: Poller;
 
   constructor({ url, headers, now }: BoardOptions) {
+    const news = new News();
     this.poller = new Poller({
       url,
       headers,
@@ -36,6 +49,8 @@ export class Board {
       onState: (state, sentence) => {
         this.state.value = state;
         this.sentence.value = sentence;
+        const link = LINK[state];
+        if (link) this.spoken.value = news.change(link, sentence) || this.spoken.value;
       },
     });
   }

@@ -1,5 +1,6 @@
 // How replies ended and what HTTP requests were answered, counted since the server started.
 
+import { Scrolling } from "../shell/scrolling";
 import FAMILIES from "./families.json";
 import type { Named, Span } from "./span";
 import { whole } from "./units";
@@ -47,8 +48,7 @@ function CountTable({ table, span }: { table: Table; span: Span }) {
         <span class="dashboard-note">{rows.length > 0 ? `${table.note}; since the start` : "none yet"}</span>
       </div>
       {rows.length > 0 && (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
-        <section class="dashboard-scroll" tabIndex={0} aria-label={`${table.title} ${table.note}`}>
+        <Scrolling class="dashboard-scroll" label={`${table.title} ${table.note}`}>
           <table>
             <thead>
               <tr>
@@ -76,7 +76,7 @@ function CountTable({ table, span }: { table: Table; span: Span }) {
               })}
             </tbody>
           </table>
-        </section>
+        </Scrolling>
       )}
     </section>
   );

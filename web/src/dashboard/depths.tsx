@@ -1,5 +1,6 @@
 // Accepted guesses as a table: a row for each drafter, a column for each depth, a bar in each cell.
 
+import { Scrolling } from "../shell/scrolling";
 import { acceptance, type DepthGuesses, shareOf } from "./acceptance";
 import type { Spans } from "./board";
 import { share, whole } from "./units";
@@ -19,8 +20,7 @@ export function Depths({ spans }: { spans: Spans }) {
         </span>
       </div>
       {guessers.length > 0 && (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
-        <section class="dashboard-scroll" tabIndex={0} aria-label="Accepted guesses by drafter and depth">
+        <Scrolling class="dashboard-scroll" label="Accepted guesses by drafter and depth">
           <table class="dashboard-depths">
             <thead>
               <tr>
@@ -48,7 +48,7 @@ export function Depths({ spans }: { spans: Spans }) {
               ))}
             </tbody>
           </table>
-        </section>
+        </Scrolling>
       )}
     </section>
   );

@@ -1,13 +1,13 @@
 // Asking the server for its figures once a second, and saying in a sentence why there are none.
 
-import { NEEDS_KEY, ODD_KEY, refusalReason, tryingAgain, WRONG_KEY } from "../wire/closing";
-import { backoff } from "../wire/link";
+import { backoff } from "../wire/backoff";
+import { type Clock, PAGE_CLOCK } from "../wire/clock";
+import { NEEDS_KEY, noAnswerReason, ODD_KEY, refusalReason, tryingAgain, WRONG_KEY } from "../wire/closing";
 import { type Family, parse } from "./prometheus";
 
 const EVERY_MS = 1000;
 const PATIENCE_MS = 5000;
 const FOREIGN = "What answers here does not tell Paceline's figures; check the proxy in front of it";
-const UNREACHABLE = "The server cannot be reached";
 
 /** resting: not started. locked: a key is missing or wrong, and nothing is asked until `start` is called again. */
 export type PollState = "resting" | "opening" | "live" | "waiting" | "locked";
@@ -30,15 +30,13 @@ export interface PollOptions {
 /** The browser's own things, which tests replace. */
 export interface Outside {
   fetch: typeof fetch;
-  setTimeout(run: () => void, ms: number): number;
-  clearTimeout(timer: number | undefined): void;
+  clock: Pick<Clock, "after">;
   random(): number;
 }
 
 const BROWSER: Outside = {
   fetch: (...args) => fetch(...args),
-  setTimeout: (run, ms) => window.setTimeout(run, ms),
-  clearTimeout: (timer) => window.clearTimeout(timer),
+  clock: PAGE_CLOCK,
   random: Math.random,
 };
 
@@ -46,7 +44,7 @@ export class Poller {
   readonly #options: PollOptions;
   readonly #outside: Outside;
   #asking: AbortController | null = null;
-  #timer: number | undefined;
+  #endWait = () => {};
   #attempt = 0;
 
   constructor(options: PollOptions, outside: Partial<Outside> = {}) {
@@ -69,7 +67,7 @@ export class Poller {
   }
 
   #end(): void {
-    this.#outside.clearTimeout(this.#timer);
+    this.#endWait();
     this.#asking?.abort();
     this.#asking = null;
   }
@@ -77,9 +75,9 @@ export class Poller {
   async #ask(): Promise<void> {
     const asking = new AbortController();
     this.#asking = asking;
-    const late = this.#outside.setTimeout(() => asking.abort(), PATIENCE_MS);
+    const endPatience = this.#outside.clock.after(PATIENCE_MS, () => asking.abort());
     const answer = await this.#answer(asking.signal);
-    this.#outside.clearTimeout(late);
+    endPatience();
     if (this.#asking !== asking) return; // stopped or started anew meanwhile
     if (answer.kind === "figures") this.#heard(answer.text, answer.date);
     else if (answer.kind === "locked") this.#options.onState("locked", answer.sentence);
@@ -101,7 +99,7 @@ export class Poller {
       if (!answer.ok) return { kind: "failed", clause: await refusalReason(answer) };
       return { kind: "figures", text: await answer.text(), date: answer.headers.get("date") };
     } catch {
-      return { kind: "failed", clause: UNREACHABLE };
+      return { kind: "failed", clause: noAnswerReason(signal) };
     }
   }
 
@@ -126,7 +124,7 @@ export class Poller {
   }
 
   #again(ms: number): void {
-    this.#timer = this.#outside.setTimeout(() => void this.#ask(), ms);
+    this.#endWait = this.#outside.clock.after(ms, () => void this.#ask());
   }
 }
 

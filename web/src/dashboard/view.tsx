@@ -1,8 +1,8 @@
 // The server's own figures, asked for once a second while they are looked at.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { Server } from "../shell/server";
 import type { ViewProps } from "../shell/view";
+import type { Server } from "../wire/server";
 import { Board, type Spans } from "./board";
 import { Chart } from "./chart";
 import { Choices } from "./choices";
@@ -15,7 +15,7 @@ import { figures } from "./figures";
 import { Histogram, SPREADS } from "./histogram";
 import { curvesOf, PLOTS } from "./plots";
 
-export default function View({ server }: ViewProps) {
+export default function View({ server, shown }: ViewProps) {
   const board = useMemo(
     () =>
       new Board({
@@ -26,15 +26,18 @@ export default function View({ server }: ViewProps) {
     [server],
   );
   const [paused, pause] = useState(false);
-  usePolling(board, server, paused);
+  usePolling(board, server, shown && !paused);
   board.tick.value; // drawn again with each scrape
   const spans = board.spans();
   return (
     <main class="dashboard">
       <h2>Dashboard</h2>
-      <p class="dashboard-state" role="status" data-state={board.state.value}>
+      <p class="dashboard-state" data-state={board.state.value}>
         {board.sentence.value && <span class="bar">{board.sentence.value}</span>}
-        {paused && "Paused: the figures stand still until you go on."}
+        <span role="status">{paused && "Paused: the figures stand still until you go on."}</span>
+      </p>
+      <p class="unseen" role="status">
+        {board.spoken.value}
       </p>
       <Controls board={board} empty={spans === null} paused={paused} pause={pause} />
       {spans && <Figures board={board} spans={spans} />}
@@ -42,13 +45,13 @@ export default function View({ server }: ViewProps) {
   );
 }
 
-/** Asks while it may: not while the person paused it, nor while the page is hidden or closed. A new key is tried at once. */
-function usePolling(board: Board, server: Server, paused: boolean): void {
+/** Asks while the figures are wanted and the page is not hidden. A new key is tried at once. */
+function usePolling(board: Board, server: Server, wanted: boolean): void {
   const key = server.key.value;
   useEffect(() => {
     const poll = () => {
-      if (paused || document.hidden) board.poller.stop();
-      else board.poller.start();
+      if (wanted && !document.hidden) board.poller.start();
+      else board.poller.stop();
     };
     poll();
     document.addEventListener("visibilitychange", poll);
@@ -56,7 +59,7 @@ function usePolling(board: Board, server: Server, paused: boolean): void {
       document.removeEventListener("visibilitychange", poll);
       board.poller.stop();
     };
-  }, [board, key, paused]);
+  }, [board, key, wanted]);
 }
 
 function Figures({ board, spans }: { board: Board; spans: Spans }) {

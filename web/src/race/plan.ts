@@ -2,6 +2,7 @@
 
 import { drawSeed, type FormValues, isProblem, number, parse, samplingBody } from "../settings/parse";
 import type { ClientEvent } from "../wire/events";
+import { messageItem } from "../wire/requests";
 import { AUTO } from "./drafters";
 import { OWN, SAMPLES } from "./prompts";
 
@@ -93,16 +94,17 @@ export function isPlanProblem(plan: Plan | PlanProblem): plan is PlanProblem {
 /** The event that asks for one reply of the race; "warm": the one token that leaves the prompt in the cache. */
 export function request(plan: Plan, leg: LaneName | "warm"): ClientEvent {
   const nodes = plan.maxNodes === null ? {} : { max_nodes: plan.maxNodes };
+  const drafting = leg === "speculating" ? { mode: plan.mode, ...nodes } : { mode: "none" };
   return {
     type: "response.create",
     event_id: `race-${leg}`,
     response: {
       conversation: "none",
-      input: [{ type: "message", role: "user", content: [{ type: "input_text", text: plan.prompt }] }],
+      input: [messageItem("user", plan.prompt)],
       instructions: plan.instructions,
       ...plan.sampling,
       ...(leg === "warm" ? { max_output_tokens: 1 } : {}),
-      speculation: leg === "speculating" ? { mode: plan.mode, trace: true, ...nodes } : { mode: "none" },
+      speculation: { ...drafting, trace: true }, // for both, since telling steps takes time too
     },
   };
 }

@@ -1,6 +1,8 @@
 // The controls of the replay.
 
+import { useEffect } from "preact/hooks";
 import { milliseconds } from "../shell/format";
+import { LITTLE_MOTION, useMedia } from "../shell/media";
 import { type Replay, SPEEDS } from "./replay";
 import type { Room } from "./room";
 
@@ -15,7 +17,10 @@ export interface PlaybackProps {
 const NAMES: Record<(typeof SPEEDS)[number], string> = { 1: "true speed", 0.5: "half speed", 0.25: "quarter speed" };
 
 export function Playback({ room, replay, at, playing }: PlaybackProps) {
-  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  const calm = useMedia(LITTLE_MOTION);
+  useEffect(() => {
+    if (calm && playing) room.seek(replay.length);
+  }, [calm, playing]);
   return (
     <fieldset class="race-playback">
       <legend class="unseen">Watch side by side</legend>

@@ -2,8 +2,9 @@
 
 import { computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
 import { Frames } from "../shell/frames";
-import type { Server } from "../shell/server";
+import { News } from "../shell/news";
 import type { Link } from "../wire/link";
+import type { Server } from "../wire/server";
 import { draftersOf } from "./drafters";
 import { type Outcome, outcomeOf } from "./outcome";
 import type { Plan } from "./plan";
@@ -23,6 +24,8 @@ export class Room {
   replay: Replay | null = null;
   readonly running: ReadonlySignal<boolean> = computed(() => this.frames.tick.value >= 0 && this.race.running);
   readonly drafters: Signal<string[]> = signal(draftersOf(null));
+  /** What a screen reader is to say while a race waits for its connection. */
+  readonly spoken: Signal<string> = signal("");
   readonly #server: RaceServer;
   readonly #now: () => number;
   #link: Link | null = null;
@@ -93,6 +96,7 @@ export class Room {
       else if (effect.kind === "close") this.#link?.close();
       else this.#open();
     }
+    this.#link?.expect(this.race.running);
     if (this.outcome === null) this.#judge();
     this.frames.mark();
   }
@@ -107,13 +111,19 @@ export class Room {
 
   #open(): void {
     if (this.drafters.value.length === 1) void this.learn();
+    const news = new News();
+    this.spoken.value = "";
     this.#link = this.#server.link({
       onEvent: (event) => {
         if (event.session?.model) this.#server.model.value = event.session.model;
         this.#do(this.race.hear(event, this.#now()));
       },
       onDown: () => {}, // the state that follows says why
-      onState: (state, sentence) => this.#do(this.race.link(state, sentence)),
+      onState: (state, sentence) => {
+        const aloud = news.change(state, sentence);
+        this.#do(this.race.link(state, sentence));
+        if (aloud && this.race.running) this.spoken.value = aloud; // what ends a race is said with its verdict
+      },
     });
     this.#link.renew();
   }

@@ -32,8 +32,12 @@ export function Stage({ room, model }: StageProps) {
   useEffect(() => lanes.current?.scrollIntoView({ block: "nearest" }), [race.plan]); // a race has begun
   return (
     <div class="race-stage">
+      {race.running && race.notice && <p class="bar">{race.notice}</p>}
+      <p class="unseen" role="status">
+        {room.spoken.value}
+      </p>
       <div id="race-verdict" role="status">
-        {(outcome || race.notice) && (
+        {(outcome || (race.notice && !race.running)) && (
           <p class={outcome ? "race-verdict" : "bar"}>
             {outcome ? verdict(outcome) : race.notice}
             {race.locked && (

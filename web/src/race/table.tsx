@@ -1,6 +1,7 @@
 // What the races for this reply came to.
 
 import { decimal, milliseconds } from "../shell/format";
+import { Scrolling } from "../shell/scrolling";
 import type { Row } from "./results";
 
 export function Table({ rows }: { rows: readonly Row[] }) {
@@ -8,8 +9,7 @@ export function Table({ rows }: { rows: readonly Row[] }) {
     <div>
       <h2>Races for this reply</h2>
       <p class="race-quiet">Medians, by drafter and largest tree; change these and race again to compare.</p>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a narrow screen scrolls it, and a keyboard must be able to */}
-      <section class="race-scroll" aria-label="Table of the races" tabIndex={0}>
+      <Scrolling class="race-scroll" label="Table of the races">
         <table>
           <thead>
             <tr>
@@ -38,7 +38,7 @@ export function Table({ rows }: { rows: readonly Row[] }) {
             ))}
           </tbody>
         </table>
-      </section>
+      </Scrolling>
     </div>
   );
 }

@@ -3,7 +3,7 @@
 import type { Signal } from "@preact/signals";
 import type { FunctionComponent } from "preact";
 import type { FormValues } from "../settings/parse";
-import type { Server } from "./server";
+import type { Server } from "../wire/server";
 
 export interface ViewProps {
   server: Server;

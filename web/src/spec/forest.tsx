@@ -1,5 +1,6 @@
 // The tree of the step that is looked at, live or held, with the buttons that hold it.
 
+import { Scrolling } from "../shell/scrolling";
 import "./tree.css";
 import { type Signal, useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
@@ -50,12 +51,10 @@ export function Forest({ cursor, tick }: { cursor: Cursor; tick: Signal<number> 
           </button>
         </div>
       </header>
-      <section
-        ref={box}
+      <Scrolling
         class="spec-box"
-        aria-label="Tree; arrow keys go from step to step"
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-        tabIndex={0}
+        label="Tree; arrow keys go from step to step"
+        box={box}
         onKeyDown={onStepKey(cursor, false)}
       >
         {step.tree ? (
@@ -66,7 +65,7 @@ export function Forest({ cursor, tick }: { cursor: Cursor; tick: Signal<number> 
             It had {treeSentence(step)}
           </p>
         )}
-      </section>
+      </Scrolling>
       <p class="spec-key">
         Under each guess: who made it, and two probabilities that it is right after the token before it: the drafter's
         own (estimate), and what the planner made of it (chance). ✓ and a thick frame: accepted; = and a thick frame:
@@ -80,14 +79,9 @@ export function Forest({ cursor, tick }: { cursor: Cursor; tick: Signal<number> 
         >
           <summary>The same as a table</summary>
           {listed.value && (
-            <section
-              class="spec-wide"
-              aria-label="Nodes of the tree"
-              // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-              tabIndex={0}
-            >
+            <Scrolling class="spec-wide" label="Nodes of the tree">
               <Listing step={step} tree={step.tree} />
-            </section>
+            </Scrolling>
           )}
         </details>
       )}

@@ -1,6 +1,7 @@
 // Which token, of which step, each part of the text is. Steps tell their tokens at once; their text may come later (a
 // character spread over tokens, a possible stop string), so tokens wait here until the spans of a delta call for them.
 
+import { indexBehind } from "../shell/codepoints";
 import type { Step } from "../wire/events";
 import { nodeOf } from "./tree";
 
@@ -74,10 +75,7 @@ function cut(text: string, spans: readonly (readonly [number, string])[]): [stri
   const parts: [string, string | null][] = [];
   let start = 0;
   for (const [count, source] of spans) {
-    let end = start;
-    for (let left = count; left > 0 && end < text.length; left -= 1) {
-      end += (text.codePointAt(end) ?? 0) > 0xffff ? 2 : 1;
-    }
+    const end = start + indexBehind(text.slice(start), count);
     if (end > start) parts.push([text.slice(start, end), source]);
     start = end;
   }

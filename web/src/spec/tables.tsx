@@ -2,6 +2,7 @@
 
 import type { ReadonlySignal } from "@preact/signals";
 import { decimal, mean, milliseconds, percent, plural, whole } from "../shell/format";
+import { Scrolling } from "../shell/scrolling";
 import type { Trace } from "./trace";
 
 export function Tables({ trace, tick }: { trace: Trace; tick: ReadonlySignal<number> }) {
@@ -18,12 +19,7 @@ export function Tables({ trace, tick }: { trace: Trace; tick: ReadonlySignal<num
         {tally.trees < tally.steps &&
           ` The tables know ${whole(tally.trees)} of the reply's ${plural(tally.steps, "step")}, those that came with their tree.`}
       </p>
-      <section
-        class="spec-tables"
-        aria-label="Drafters and depths"
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-        tabIndex={0}
-      >
+      <Scrolling class="spec-tables" label="Drafters and depths">
         <table class="spec-table">
           <caption>By drafter</caption>
           <thead>
@@ -72,7 +68,7 @@ export function Tables({ trace, tick }: { trace: Trace; tick: ReadonlySignal<num
             ))}
           </tbody>
         </table>
-      </section>
+      </Scrolling>
       <p class="spec-key">
         By drafter, over the guesses whose place was reached: estimate is the mean probability that the drafter itself
         gave, chance what the planner made of it, and share how many were accepted. By depth: steps that guessed so

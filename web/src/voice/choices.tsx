@@ -1,6 +1,7 @@
 // Which language is heard, and how replies sound.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { Switch } from "../shell/switch";
 import { change, RATE } from "./options";
 import type { Room } from "./room";
 
@@ -47,16 +48,9 @@ export function Choices({ room }: { room: Room }) {
         <p class="voice-note">This browser has no voice; replies light up word by word as they would be heard.</p>
       ) : (
         <>
-          <label class="check">
-            <input
-              type="checkbox"
-              // biome-ignore lint/a11y/useAriaPropsForRole: a checkbox tells its state itself
-              role="switch"
-              checked={aloud}
-              onChange={(event) => change(room.options, { aloud: event.currentTarget.checked })}
-            />
+          <Switch on={aloud} change={(on) => change(room.options, { aloud: on })}>
             Speak replies aloud
-          </label>
+          </Switch>
           <label for="voice-voice">Voice</label>
           <select
             id="voice-voice"

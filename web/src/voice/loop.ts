@@ -4,31 +4,26 @@
 //   idle ── words ──> listening ── endTurn ──> thinking ── a clause ──> speaking ── all heard ──> idle or listening
 //                         ^                        └── words ──┬── words ──┘
 //                         └──── cut to what was heard ── interrupted, until response.done
-// The page owns the conversation (Conversation, Pending): a lost socket loses nothing but the reply that was running.
+// The page owns the conversation (Exchange): a lost socket loses nothing but the reply that was running.
 
 import { advice } from "../wire/errors";
 import type { Fault, ResponseBody, ServerEvent } from "../wire/events";
-import { Pending } from "./pending";
+import { Exchange } from "./exchange";
+import type { Pending } from "./pending";
 import type { Ports, State } from "./ports";
-import { Conversation } from "./record";
-import { Reply } from "./reply";
+import type { Conversation } from "./record";
+import type { Reply } from "./reply";
 import { Session } from "./session";
 import type { Turn } from "./turn";
 
 const CANCEL_PATIENCE_MS = 5_000; // a cancel takes one verify step; after this the session is left behind
-const KEPT_TURNS = 20;
 
 export class VoiceLoop {
-  readonly conversation = new Conversation();
-  readonly pending: Pending;
-  /** Turns that were asked, newest last, a bounded number of them. */
-  readonly turns: Turn[] = [];
-  /** The newest reply; null before the first. */
-  reply: Reply | null = null;
   /** A sentence for the person; "" for none. */
   notice = "";
   readonly #ports: Ports;
   readonly #session: Session;
+  readonly #exchange: Exchange;
   #phase: "thinking" | "speaking" | "interrupted" | null = null;
   #attentive = false;
   #running = false; // between response.create and response.done
@@ -38,7 +33,28 @@ export class VoiceLoop {
   constructor(ports: Ports) {
     this.#ports = ports;
     this.#session = new Session(ports);
-    this.pending = new Pending(ports.clock);
+    this.#exchange = new Exchange(ports, this.#session);
+  }
+
+  get conversation(): Conversation {
+    return this.#exchange.conversation;
+  }
+
+  get pending(): Pending {
+    return this.#exchange.pending;
+  }
+
+  get turns(): readonly Turn[] {
+    return this.#exchange.turns;
+  }
+
+  get reply(): Reply | null {
+    return this.#exchange.reply;
+  }
+
+  /** The server owes the end of a reply. */
+  get running(): boolean {
+    return this.#running;
   }
 
   get state(): State {
@@ -94,10 +110,7 @@ export class VoiceLoop {
   /** A new conversation. */
   clear(): void {
     this.close();
-    this.reply = null;
-    this.conversation.clear();
-    this.pending.clear();
-    this.turns.length = 0;
+    this.#exchange.clear();
     this.notice = "";
     this.#phase = null;
     this.#askLater = false;
@@ -123,20 +136,6 @@ export class VoiceLoop {
       case "session.created":
         this.#up();
         break;
-      case "input_text.committed":
-      case "input_text.cleared":
-        this.conversation.named(event.item_id);
-        this.pending.answered();
-        break;
-      case "x_input_text.prefilled":
-        this.pending.prefilled(event);
-        break;
-      case "response.output_item.added":
-        if (this.#running && this.reply) this.reply.itemId ??= event.item?.id ?? null;
-        break;
-      case "response.output_text.delta":
-        if (this.#running) this.reply?.push(event.delta ?? "");
-        break;
       case "x_response.clause":
         if (!this.#running || this.#phase === "interrupted") break;
         this.#phase = "speaking";
@@ -148,6 +147,8 @@ export class VoiceLoop {
       case "error":
         this.#fault(event.error ?? {});
         break;
+      default:
+        this.#exchange.receive(event, this.#running);
     }
     this.#ports.changed();
   }
@@ -161,12 +162,7 @@ export class VoiceLoop {
       return;
     }
     this.notice = "";
-    this.#session.ask(asking);
-    const { words, turn } = this.pending.commit();
-    this.conversation.said(words);
-    this.turns.push(turn);
-    if (this.turns.length > KEPT_TURNS) this.turns.shift();
-    this.reply = new Reply(turn, this.#ports.voice, this.#ports.clock, () => {
+    this.#exchange.ask(asking, () => {
       this.#settle();
       this.#ports.changed();
     });
@@ -193,7 +189,7 @@ export class VoiceLoop {
     this.conversation.answered(reply);
     if (this.#phase === "interrupted") {
       reply.turn.cancelled = this.#ports.clock.now();
-      this.#cut();
+      this.#exchange.cut();
       this.#free();
       return;
     }
@@ -202,7 +198,7 @@ export class VoiceLoop {
     this.#settle();
     if (reply.text) return;
     this.notice ||= "The model had nothing to say; go on, or ask in other words.";
-    this.#cut();
+    this.#exchange.cut();
   }
 
   /** The person speaks or pressed: ends what is made or spoken, and a turn that was not asked yet goes on. */
@@ -214,7 +210,7 @@ export class VoiceLoop {
     this.reply?.stop();
     if (!this.#running) {
       this.#phase = null;
-      this.#cut();
+      this.#exchange.cut();
       return;
     }
     this.#phase = "interrupted";
@@ -225,15 +221,6 @@ export class VoiceLoop {
       this.#renew();
       this.#ports.changed();
     });
-  }
-
-  /** The conversation keeps what was heard of the newest reply. */
-  #cut(): void {
-    const { reply } = this;
-    if (reply === null || (reply.heard >= reply.length && reply.length > 0)) return;
-    if (reply.length > 0) reply.turn.cut = { length: reply.length, heard: reply.heard };
-    this.conversation.cut(reply.heardText);
-    if (this.#session.linked && reply.itemId !== null) this.#session.cut(reply.itemId, reply.heard);
   }
 
   /** Nothing runs any more: a turn that waited for that is asked. */
@@ -247,7 +234,7 @@ export class VoiceLoop {
     this.#unlink();
     this.#session.linked = true;
     this.#session.configure(this.#ports.asking());
-    this.#session.send(...this.conversation.putBack(), ...this.pending.putBack());
+    this.#exchange.putBack();
     if (this.#askLater) this.#ask();
   }
 
@@ -274,7 +261,7 @@ export class VoiceLoop {
     this.#running = false;
     this.notice = `${what} during the reply; what you had heard of it is kept. Go on.`;
     this.conversation.answered(reply);
-    this.#cut();
+    this.#exchange.cut();
     this.#free();
   }
 
@@ -282,9 +269,7 @@ export class VoiceLoop {
   #withdraw(sentence: string): void {
     this.#running = false;
     this.notice = sentence;
-    this.pending.takeBack(this.conversation.takeBack());
-    this.turns.pop();
-    this.reply = null;
+    this.#exchange.withdraw();
     this.#free();
   }
 

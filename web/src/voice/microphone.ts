@@ -1,6 +1,6 @@
 // From the recogniser to the loop: while a button is held, or hands-free, where a silence ends the turn.
 
-import type { Clock } from "./clock";
+import type { Clock } from "../wire/clock";
 import type { VoiceLoop } from "./loop";
 import type { Recognition } from "./speech";
 

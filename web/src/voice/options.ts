@@ -1,7 +1,7 @@
 // How the person wants to speak and be spoken to: remembered by this browser.
 
-import { effect, type Signal, signal } from "@preact/signals";
-import { recall, remember } from "../settings/storage";
+import type { Signal } from "@preact/signals";
+import { remembered } from "../settings/store";
 
 export interface VoiceOptions {
   /** What is recognised, such as "en-US". */
@@ -16,7 +16,6 @@ export interface VoiceOptions {
   pace: number;
 }
 
-const local = () => localStorage;
 export const RATE = { low: 0.5, high: 2 };
 export const PACE = { low: 60, high: 600 };
 
@@ -26,18 +25,17 @@ const within = (value: number, { low, high }: { low: number; high: number }, oth
 /** language: the browser's own, until another is chosen. */
 export function optionsStore(language: string): Signal<VoiceOptions> {
   const defaults: VoiceOptions = { language, aloud: true, voice: "", rate: 1, pace: 170 };
-  const stored = recall(local, "voice");
-  const known = Object.entries(defaults).filter(([name, value]) => typeof stored[name] === typeof value);
-  const options = signal({ ...defaults, ...Object.fromEntries(known.map(([name]) => [name, stored[name]])) });
-  options.value.rate = within(options.value.rate, RATE, defaults.rate);
-  options.value.pace = within(options.value.pace, PACE, defaults.pace);
-  effect(() => remember(local, "voice", { ...options.value }));
+  const options = remembered("voice", defaults);
+  options.value = bounded(options.value, defaults);
   return options;
+}
+
+function bounded(options: VoiceOptions, otherwise: VoiceOptions): VoiceOptions {
+  const rate = within(options.rate, RATE, otherwise.rate);
+  return { ...options, rate, pace: within(options.pace, PACE, otherwise.pace) };
 }
 
 /** With some of them changed; a number that is out of bounds, or none, changes nothing. */
 export function change(options: Signal<VoiceOptions>, some: Partial<VoiceOptions>): void {
-  const { rate, pace } = options.value;
-  const next = { ...options.value, ...some };
-  options.value = { ...next, rate: within(next.rate, RATE, rate), pace: within(next.pace, PACE, pace) };
+  options.value = bounded({ ...options.value, ...some }, options.value);
 }

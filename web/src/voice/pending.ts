@@ -1,8 +1,8 @@
 // The turn that is still spoken: its words, what the server has of them, and its times. Methods return events to send.
 
+import { indexBehind } from "../shell/codepoints";
+import type { Clock } from "../wire/clock";
 import type { ClientEvent, ServerEvent } from "../wire/events";
-import type { Clock } from "./clock";
-import { indexBehind } from "./codepoints";
 import { Turn } from "./turn";
 
 const joined = (before: string, after: string) =>

@@ -1,6 +1,6 @@
 // What the loop is and what it needs, for those around it.
 
-import type { Clock } from "./clock";
+import type { Clock } from "../wire/clock";
 import type { Asking, Outlet } from "./session";
 import type { Voice } from "./speech";
 

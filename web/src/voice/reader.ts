@@ -1,7 +1,7 @@
 // Speaks without a sound: word after word at a pace, for reading along.
 
-import type { Clock } from "./clock";
-import { codePoints } from "./codepoints";
+import { codePoints } from "../shell/codepoints";
+import type { Clock } from "../wire/clock";
 import type { Progress, Speaker } from "./speech";
 
 const MINUTE_MS = 60_000;

@@ -2,11 +2,12 @@
 // given all of it again, under the same ids.
 
 import type { ClientEvent } from "../wire/events";
+import { messageEvent, type Role } from "../wire/requests";
 
 export interface Line {
   /** The server's name for it; null until it told one. */
   id: string | null;
-  role: "user" | "assistant";
+  role: Role;
   text: string;
   /** A reply that ends where the person stopped hearing it. */
   cut: boolean;
@@ -50,12 +51,6 @@ export class Conversation {
 
   /** For a session that knows nothing. */
   putBack(): ClientEvent[] {
-    return this.lines.map(created);
+    return this.lines.map(({ id, role, text }) => messageEvent(role, text, id));
   }
-}
-
-function created({ id, role, text }: Line): ClientEvent {
-  const type = role === "assistant" ? "output_text" : "input_text";
-  const item = { type: "message", role, content: [{ type, text }], ...(id === null ? {} : { id }) };
-  return { type: "conversation.item.create", item };
 }

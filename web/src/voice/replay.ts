@@ -1,6 +1,6 @@
 // Plays timed transcripts to the loop, as if somebody spoke.
 
-import type { Clock } from "./clock";
+import type { Clock } from "../wire/clock";
 import type { VoiceLoop } from "./loop";
 import type { Script, SpokenTurn } from "./transcripts";
 

@@ -1,7 +1,7 @@
 // One reply: its text as it comes, its clauses as they are spoken, and how much of it was heard.
 
-import type { Clock } from "./clock";
-import { codePoints, firstOf, indexBehind } from "./codepoints";
+import { codePoints, firstOf, indexBehind } from "../shell/codepoints";
+import type { Clock } from "../wire/clock";
 import type { Voice } from "./speech";
 import type { Turn } from "./turn";
 

@@ -3,9 +3,11 @@
 import { effect, type Signal, signal } from "@preact/signals";
 import { drawSeed, type FormValues, isProblem, parse, samplingBody } from "../settings/parse";
 import { Frames } from "../shell/frames";
-import type { Server } from "../shell/server";
-import type { Link, LinkState } from "../wire/link";
-import { PAGE_CLOCK } from "./clock";
+import { News } from "../shell/news";
+import { onWaking } from "../shell/waking";
+import { PAGE_CLOCK } from "../wire/clock";
+import type { Link } from "../wire/link";
+import type { Server } from "../wire/server";
 import { VoiceLoop } from "./loop";
 import { Microphone } from "./microphone";
 import { Mouth } from "./mouth";
@@ -41,7 +43,9 @@ export class Room {
   readonly microphone: Microphone | null;
   /** null: this browser does not speak. */
   readonly synthesis: SpeechSynthesis | null;
-  readonly link: Signal<{ state: LinkState; sentence: string }> = signal({ state: "connecting", sentence: "" });
+  readonly news = new News();
+  /** What a screen reader is to say of the connection. */
+  readonly spoken: Signal<string> = signal("");
   readonly #link: Link;
   readonly #server: Server;
 
@@ -52,7 +56,8 @@ export class Room {
       onEvent: (event) => this.loop.receive(event),
       onDown: () => this.loop.down(),
       onState: (state, sentence) => {
-        this.link.value = { state, sentence };
+        this.spoken.value = this.news.change(state, sentence) || this.spoken.value;
+        this.frames.now();
       },
     });
     this.synthesis = page.speechSynthesis ?? null;
@@ -61,6 +66,7 @@ export class Room {
       renew: () => this.#link.renew(),
       asking: () => asking(settings.value),
       changed: () => {
+        this.#link.expect(this.loop.running);
         this.replay.look();
         this.frames.mark();
       },
@@ -73,7 +79,7 @@ export class Room {
     this.microphone = recognition && new Microphone(this.loop, recognition, PAGE_CLOCK);
   }
 
-  /** The view is shown. Returns what ends everything again. */
+  /** Returns what ends everything again. */
   open(): () => void {
     this.#link.renew();
     const stopKeys = effect(() => {
@@ -82,16 +88,25 @@ export class Room {
       this.loop.down(); // the new session gets everything again
       this.#link.key = key;
     });
-    const hurry = () => this.#link.hurry();
-    addEventListener("online", hurry);
+    const stopWaking = onWaking(() => this.#link.check());
     return () => {
-      removeEventListener("online", hurry);
+      stopWaking();
       stopKeys();
       this.replay.stop();
       this.microphone?.off();
       this.loop.close();
       this.#link.close();
     };
+  }
+
+  /** Whether the view can be seen: unseen nobody is heard or spoken to, and what was said is kept. */
+  show(on: boolean): void {
+    if (!on) {
+      this.replay.stop();
+      this.microphone?.off();
+      this.loop.interrupt();
+    }
+    this.frames.rest(!on);
   }
 
   /** Ends a wait for the server early. */

@@ -1,6 +1,8 @@
 // What the loop says on the realtime session, and which of the server's errors answer what.
 
 import type { ClientEvent } from "../wire/events";
+import { sessionUpdate } from "../wire/requests";
+import { Sent } from "../wire/sent";
 
 /** What replies are asked for with. body: fields of `response.create`. */
 export interface Asking {
@@ -20,8 +22,7 @@ export class Session {
   linked = false;
   readonly #outlet: Outlet;
   #instructions: string | null = null; // what the session has
-  #serial = 0;
-  readonly #ids = { ask: new Set<string>(), cancel: new Set<string>() };
+  readonly #sent = new Sent<"ask" | "cancel">("voice"); // for the newest turn
 
   constructor(outlet: Outlet) {
     this.#outlet = outlet;
@@ -36,13 +37,12 @@ export class Session {
     if (typeof asking === "string" || asking.instructions === this.#instructions) return;
     const { instructions } = asking;
     this.#instructions = instructions;
-    this.send({ type: "session.update", session: { type: "realtime", output_modalities: ["text"], instructions } });
+    this.send(sessionUpdate(instructions));
   }
 
   /** The pending words become the person's turn, and the model answers in clauses. */
   ask(asking: Asking): void {
-    this.#ids.ask.clear();
-    this.#ids.cancel.clear();
+    this.#sent.clear();
     this.configure(asking);
     this.#send({ type: "input_text.commit" }, "ask");
     this.#send({ type: "response.create", response: { ...asking.body, voice: { clauses: true } } }, "ask");
@@ -60,8 +60,7 @@ export class Session {
 
   /** What an error about the event of this id is about; null for anything else. */
   subject(eventId: string | null | undefined): "ask" | "cancel" | null {
-    if (!eventId) return null;
-    return this.#ids.ask.has(eventId) ? "ask" : this.#ids.cancel.has(eventId) ? "cancel" : null;
+    return this.#sent.purpose(eventId);
   }
 
   lost(): void {
@@ -75,9 +74,6 @@ export class Session {
   }
 
   #send(event: ClientEvent, subject?: "ask" | "cancel"): void {
-    this.#serial += 1;
-    const id = `voice_${this.#serial}`;
-    if (subject) this.#ids[subject].add(id);
-    this.#outlet.send({ ...event, event_id: id });
+    this.#outlet.send(this.#sent.named(event, subject));
   }
 }

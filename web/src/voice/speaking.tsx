@@ -1,6 +1,7 @@
 // The ways to speak: with the microphone, by a recorded transcript, or by one's own words.
 
 import { useState } from "preact/hooks";
+import { Switch } from "../shell/switch";
 import { change, PACE } from "./options";
 import type { Room } from "./room";
 import { ownWords, SCRIPTS } from "./transcripts";
@@ -56,16 +57,9 @@ function Talking({ room, held, free }: { room: Room; held: boolean; free: boolea
         >
           {held ? "Listening; release to end the turn" : "Hold to talk"}
         </button>
-        <label class="check">
-          <input
-            type="checkbox"
-            // biome-ignore lint/a11y/useAriaPropsForRole: a checkbox tells its state itself
-            role="switch"
-            checked={free}
-            onChange={(event) => room.handsFree(event.currentTarget.checked)}
-          />
+        <Switch on={free} change={(on) => room.handsFree(on)}>
           Hands-free
-        </label>
+        </Switch>
       </div>
       <p class="voice-note">Hands-free, a silence ends your turn. Use headphones, or the page hears its own voice.</p>
     </>

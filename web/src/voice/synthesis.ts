@@ -1,7 +1,7 @@
 // The browser's own voices. Where they fail, or say nothing at all, the clause is read along instead.
 
-import type { Clock } from "./clock";
-import { codePoints } from "./codepoints";
+import { codePoints } from "../shell/codepoints";
+import type { Clock } from "../wire/clock";
 import type { Progress, Speaker } from "./speech";
 
 const BEGIN_PATIENCE_MS = 3_000; // a voice that has not begun by then never does

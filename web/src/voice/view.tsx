@@ -1,6 +1,6 @@
 // The voice demo: speech recognition before the realtime socket, a voice behind it, and what both make of the server.
 
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo } from "preact/hooks";
 import type { ViewProps } from "../shell/view";
 import { Choices } from "./choices";
 import type { VoiceLoop } from "./loop";
@@ -10,9 +10,10 @@ import { Stage } from "./stage";
 import { Talk, Times } from "./turns";
 import "./voice.css";
 
-export default function View({ server, settings }: ViewProps) {
+export default function View({ server, settings, shown }: ViewProps) {
   const room = useMemo(() => new Room(server, settings, window), [server, settings]);
   useEffect(() => room.open(), [room]);
+  useLayoutEffect(() => room.show(shown), [room, shown]);
   room.frames.tick.value; // whatever changed in the loop is drawn again
   const { loop } = room;
   return (
@@ -21,13 +22,16 @@ export default function View({ server, settings }: ViewProps) {
         A voice loop on one connection: words are computed while they are spoken, the reply is spoken clause by clause,
         and breaking in ends it where you stopped listening.
       </p>
+      <Away room={room} />
+      <p class="unseen" role="status">
+        {room.spoken.value}
+      </p>
       <div role="alert">
-        <Away room={room} />
         <Notice loop={loop} />
       </div>
       <div class="voice-columns">
         <div class="voice-column">
-          <Stage loop={loop} linked={room.link.value.state === "open"} />
+          <Stage loop={loop} linked={room.news.state === "open"} />
           <Presses room={room} />
         </div>
         <div class="voice-column voice-ways">
@@ -67,9 +71,9 @@ function Presses({ room }: { room: Room }) {
   );
 }
 
-/** Why there is no session, and what to do about it. */
+/** Why there is no session, and what to do about it; with the seconds until each try, so that it is not for the ear. */
 function Away({ room }: { room: Room }) {
-  const { state, sentence } = room.link.value;
+  const { state, sentence } = room.news;
   if (sentence === "") return null;
   return (
     <p class="bar voice-bar-row">

@@ -9,6 +9,8 @@ export const ODD_KEY = "This API key holds a character that a browser cannot sen
 /** Where a server took the connection, or not even that, and then said nothing; a clause as `closeReason` gives. */
 export const SILENT = "The server does not answer";
 
+const UNREACHABLE = "The server cannot be reached";
+
 /** In the shape of the server's own error events; the id belongs to no event of ours, so it refuses no turn. */
 export const UNREADABLE: ServerEvent = {
   type: "error",
@@ -42,6 +44,11 @@ export function closeReason(code: number): string {
 export async function refusalReason(answer: Response): Promise<string> {
   const known = REFUSED.get(answer.status);
   return known ?? (answer.ok ? undefined : await ownWords(answer)) ?? "The server refused the connection";
+}
+
+/** Why a request got no answer, as a clause; given: its signal, which is aborted where the page's patience ended. */
+export function noAnswerReason(given: AbortSignal): string {
+  return given.aborted ? SILENT : UNREACHABLE;
 }
 
 /** The sentence for a person: a clause as above, and when it is tried again. */

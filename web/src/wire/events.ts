@@ -37,8 +37,6 @@ export interface Spec {
   drafted: number;
   accepted: number;
   emitted: number;
-  source?: string;
-  reason?: string | null;
   /** Of the prompt, with a reply's first delta: its tokens, and how many of them were in the cache. */
   input_tokens?: number;
   cached_tokens?: number;
@@ -50,24 +48,19 @@ export interface Spec {
 export interface Usage {
   input_tokens?: number;
   output_tokens?: number;
-  total_tokens?: number;
   input_token_details?: { cached_tokens?: number };
 }
 
 export interface ResponseBody {
   id?: string;
   status?: "in_progress" | "completed" | "cancelled" | "failed" | "incomplete";
-  status_details?: { reason?: string; error?: Fault } | null;
+  status_details?: { error?: Fault } | null;
   usage?: Usage | null;
-  seed?: number;
-  metrics?: { time_to_first_token_ms?: number | null };
 }
 
 export interface Fault {
   message?: string;
   code?: string | null;
-  type?: string;
-  param?: string | null;
   /** The client's event it is about. */
   event_id?: string | null;
 }
@@ -75,14 +68,12 @@ export interface Fault {
 /** Any event: known fields are typed, `type` says which are there. */
 export interface ServerEvent {
   type: string;
-  event_id?: string;
-  session?: { id?: string; model?: string };
+  session?: { model?: string };
   response?: ResponseBody;
   response_id?: string;
   item_id?: string;
-  item?: { id?: string; role?: string };
+  item?: { id?: string };
   delta?: string;
-  text?: string;
   x_seq?: number;
   x_spec?: Spec;
   /** Of x_input_text.prefilled: the prompt's tokens, and how many of them no further text can change. */

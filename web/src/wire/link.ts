@@ -1,21 +1,29 @@
 // The connection: one realtime socket at a time, opened again with backoff when it drops, and a sentence for each
 // reason it may be away. It knows nothing of conversations: whole events go out by `send` and come in by `onEvent`.
 
-import { closeReason, NEEDS_KEY, ODD_KEY, refusalReason, SILENT, tryingAgain, UNREADABLE, WRONG_KEY } from "./closing";
+import { backoff } from "./backoff";
+import { type Clock, PAGE_CLOCK } from "./clock";
+import {
+  closeReason,
+  NEEDS_KEY,
+  noAnswerReason,
+  ODD_KEY,
+  refusalReason,
+  SILENT,
+  tryingAgain,
+  UNREADABLE,
+  WRONG_KEY,
+} from "./closing";
 import type { ClientEvent, ServerEvent } from "./events";
 import { readEvent } from "./reading";
 
-const FIRST_WAIT_MS = 500;
-const LONGEST_WAIT_MS = 15_000;
 const PATIENCE_MS = 10_000; // for the first word of a socket, or the answer to a question: a server gives both at once
+const QUIET_MS = 10_000; // while a reply is on its way; a long prompt may take as long, so the server is only asked then
+const ANSWER_MS = 5_000; // for the answer to that, which waits for no step of the model
 const SETTLED_MS = 5_000; // a socket that lived this long was healthy: the next wait starts small again
+/** Changes nothing, and is answered at once, whatever else goes on. */
+const ANYBODY: ClientEvent = { type: "session.update", session: { type: "realtime" } };
 const KEY_PREFIX = "openai-insecure-api-key."; // how a browser, which cannot set headers, hands over a bearer key
-
-/** Milliseconds before try `attempt` (from 0): doubling, capped, spread by up to a half so that tabs do not march together. */
-export function backoff(attempt: number, random: () => number = Math.random): number {
-  const full = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** attempt);
-  return Math.round(full * (1 - random() / 2));
-}
 
 export function subprotocols(key: string): string[] {
   return key ? ["realtime", KEY_PREFIX + key] : [];
@@ -40,25 +48,23 @@ export interface LinkOptions {
 export interface Outside {
   WebSocket: typeof WebSocket;
   fetch: typeof fetch;
-  setTimeout(run: () => void, ms: number): number;
-  clearTimeout(timer: number | undefined): void;
-  now(): number;
+  clock: Clock;
   random(): number;
 }
 
 const BROWSER: Outside = {
   WebSocket: globalThis.WebSocket,
   fetch: (...args) => fetch(...args),
-  setTimeout: (run, ms) => window.setTimeout(run, ms),
-  clearTimeout: (timer) => window.clearTimeout(timer),
-  now: () => performance.now(),
+  clock: PAGE_CLOCK,
   random: Math.random,
 };
 
 export class Link {
   #socket: WebSocket | null = null;
-  #timer: number | undefined; // of the next try
-  #patience: number | undefined; // with the try that is under way
+  #endWait: (() => void) | null = null; // for the next try
+  #endPatience: (() => void) | null = null; // with the try that is under way, and with a socket that falls silent
+  #heard = false; // the socket has said something
+  #expecting = false;
   #attempt = 0;
   #era = 0; // counts up with every close: what was under way before it is not wanted after
   #openedAt: number | null = null;
@@ -88,9 +94,21 @@ export class Link {
     this.#connect();
   }
 
-  /** Ends a wait early: the network came back, or the person is about to write. */
+  /** Ends a wait early: the person wants something. */
   hurry(): void {
-    if (this.#timer !== undefined) this.renew();
+    if (this.#endWait !== null) this.renew();
+  }
+
+  /** Whether a reply is on its way. A lost network closes no socket, so one that falls silent then is asked for an answer. */
+  expect(on: boolean): void {
+    this.#expecting = on;
+    if (on && this.#heard && this.#endPatience === null) this.#listen();
+  }
+
+  /** The network or the whole machine may have been away: ends a wait, and asks an open socket for an answer. */
+  check(): void {
+    if (this.#endWait !== null) this.renew();
+    else if (this.#heard) this.#ask();
   }
 
   /** Dropped where no socket is open: whoever needs an event to arrive sends it again after `session.created`. */
@@ -101,13 +119,30 @@ export class Link {
   /** For good, or until `renew`. */
   close(): void {
     this.#era += 1;
-    this.#outside.clearTimeout(this.#timer);
-    this.#timer = undefined;
+    this.#endWait?.();
+    this.#endWait = null;
     this.#leave();
   }
 
+  #listen(): void {
+    this.#endPatience?.();
+    this.#endPatience = this.#expecting ? this.#outside.clock.after(QUIET_MS, () => this.#ask()) : null;
+  }
+
+  #ask(): void {
+    this.#wantWord(ANSWER_MS);
+    this.send(ANYBODY);
+  }
+
+  #wantWord(within: number): void {
+    this.#endPatience?.();
+    this.#endPatience = this.#outside.clock.after(within, () => this.#lose(() => this.#wait(SILENT)));
+  }
+
   #leave(): void {
-    this.#outside.clearTimeout(this.#patience);
+    this.#endPatience?.();
+    this.#endPatience = null;
+    this.#heard = false;
     const old = this.#socket;
     this.#socket = null; // first, so that its last words are ignored
     old?.close(1000);
@@ -124,15 +159,16 @@ export class Link {
       return;
     }
     this.#socket = socket;
-    this.#patience = this.#outside.setTimeout(() => this.#lose(() => this.#wait(SILENT)), PATIENCE_MS);
+    this.#wantWord(PATIENCE_MS);
     socket.onopen = () => {
       if (socket !== this.#socket) return;
-      this.#openedAt = this.#outside.now();
+      this.#openedAt = this.#outside.clock.now();
       this.#options.onState("open", "");
     };
     socket.onmessage = ({ data }) => {
       if (socket !== this.#socket) return;
-      this.#outside.clearTimeout(this.#patience);
+      this.#heard = true;
+      this.#listen();
       this.#options.onEvent(readEvent(data) ?? UNREADABLE);
     };
     socket.onclose = ({ code }) => {
@@ -147,7 +183,7 @@ export class Link {
         void this.#explainRefusal();
         return;
       }
-      if (this.#outside.now() - openedAt >= SETTLED_MS) this.#attempt = 0;
+      if (this.#outside.clock.now() - openedAt >= SETTLED_MS) this.#attempt = 0;
       this.#wait(closeReason(code));
     });
   }
@@ -165,9 +201,9 @@ export class Link {
     const key = this.#key;
     const era = this.#era;
     let status = 0;
-    let reason = "The server cannot be reached";
+    let reason: string;
     const asking = new AbortController();
-    const patience = this.#outside.setTimeout(() => asking.abort(), PATIENCE_MS);
+    const endPatience = this.#outside.clock.after(PATIENCE_MS, () => asking.abort());
     try {
       const headers: Record<string, string> = key ? { authorization: `Bearer ${key}` } : {};
       const answer = await this.#outside.fetch(this.#options.probe, {
@@ -178,9 +214,9 @@ export class Link {
       status = answer.status;
       reason = await refusalReason(answer);
     } catch {
-      // no answer at all
+      reason = noAnswerReason(asking.signal);
     }
-    this.#outside.clearTimeout(patience);
+    endPatience();
     if (era !== this.#era) return; // renewed or closed while we asked
     if (status === 401) this.#options.onState("locked", key ? WRONG_KEY : NEEDS_KEY);
     else this.#wait(reason);
@@ -189,10 +225,10 @@ export class Link {
   #wait(reason: string): void {
     const ms = backoff(this.#attempt, this.#outside.random);
     this.#attempt += 1;
-    this.#timer = this.#outside.setTimeout(() => {
-      this.#timer = undefined;
+    this.#endWait = this.#outside.clock.after(ms, () => {
+      this.#endWait = null;
       this.#connect();
-    }, ms);
+    });
     this.#options.onState("waiting", tryingAgain(reason, ms)); // last, so that the listener may close
   }
 }

@@ -92,8 +92,6 @@ const spec: Read<Spec> = (value) => {
     drafted: count,
     accepted: count,
     emitted: count,
-    source: name,
-    reason: orNull(text),
     input_tokens: count,
     cached_tokens: count,
     steps: sound(step),
@@ -105,33 +103,28 @@ const spec: Read<Spec> = (value) => {
 const usage = some<Usage>({
   input_tokens: count,
   output_tokens: count,
-  total_tokens: count,
   input_token_details: some({ cached_tokens: count }),
 });
 
-const fault = some<Fault>({ message: text, code: text, type: text, param: text, event_id: text });
+const fault = some<Fault>({ message: text, code: text, event_id: text });
 
 const STATUSES: readonly ResponseBody["status"][] = ["in_progress", "completed", "cancelled", "failed", "incomplete"];
 
 const response = some<ResponseBody>({
   id: text,
   status: (value) => STATUSES.find((status) => status === value),
-  status_details: some({ reason: text, error: fault }),
+  status_details: some({ error: fault }),
   usage,
-  seed: count,
-  metrics: some({ time_to_first_token_ms: amount }),
 });
 
 const event = some<ServerEvent>({
   type: text,
-  event_id: text,
-  session: some({ id: text, model: text }),
+  session: some({ model: text }),
   response,
   response_id: text,
   item_id: text,
-  item: some({ id: text, role: text }),
+  item: some({ id: text }),
   delta: text,
-  text,
   x_seq: count,
   x_spec: spec,
   tokens: count,

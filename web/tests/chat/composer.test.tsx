@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { Composer } from "../../src/chat/composer";
 import { Room } from "../../src/chat/room";
 import type { FormValues } from "../../src/settings/parse";
-import { Server } from "../../src/shell/server";
+import { Server } from "../../src/wire/server";
 
 const VALUES: FormValues = {
   ...{ instructions: "", temperature: "", seed: "", maxTokens: "", topP: "", topK: "", minP: "" },

@@ -4,7 +4,7 @@ import { NEEDS_KEY, ODD_KEY, WRONG_KEY } from "../../src/wire/closing";
 
 const FIGURES = "# TYPE paceline_steps_total counter\npaceline_steps_total 3\n";
 
-type Answer = () => Response | Promise<Response>;
+type Answer = (signal?: AbortSignal | null) => Response | Promise<Response>;
 
 /** A server that gives these answers in turn, the last one again and again, and a poller of it. */
 class World {
@@ -27,14 +27,12 @@ class World {
       },
       {
         random: () => 0,
-        setTimeout: (run, ms) => Number(setTimeout(run, ms)),
-        clearTimeout,
         fetch: async (_, init) => {
           this.asked.push(new Headers(init?.headers));
           this.signals.push(init?.signal);
           const answer = answers.length > 1 ? answers.shift() : answers[0];
           if (answer === undefined) throw new TypeError("no answer");
-          return answer();
+          return answer(init?.signal);
         },
       },
     );
@@ -162,12 +160,15 @@ test("a refusal is told in the server's own words, and tried again", async () =>
 });
 
 test("a server that never answers is given up on after five seconds", async () => {
-  const world = new World(() => new Promise(() => undefined));
+  const world = new World(
+    (signal) => new Promise((_, reject) => signal?.addEventListener("abort", () => reject(new Error("late")))),
+  );
   world.poller.start();
   await world.after(4999);
   expect(world.signals[0]?.aborted).toBe(false);
   await world.after(1);
   expect(world.signals[0]?.aborted).toBe(true);
+  expect(world.last).toEqual(["waiting", "The server does not answer; trying again in a moment."]);
 });
 
 test("starting twice asks in one row only", async () => {

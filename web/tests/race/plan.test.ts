@@ -59,10 +59,10 @@ describe("planned", () => {
 });
 
 describe("request", () => {
-  it("asks for the same reply twice, but for the speculation", () => {
+  it("asks for the same reply twice, but for who may guess", () => {
     const plain = request(PLAN, "plain").response as Record<string, unknown>;
     const speculating = request(PLAN, "speculating").response as Record<string, unknown>;
-    expect(plain.speculation).toEqual({ mode: "none" });
+    expect(plain.speculation).toEqual({ mode: "none", trace: true });
     expect(speculating).toEqual({ ...plain, speculation: { mode: "auto", trace: true } });
     expect(plain).toMatchObject({ conversation: "none", seed: 5, max_output_tokens: 16 });
   });

@@ -10,11 +10,15 @@ import { delta, done, PLAN } from "./fixtures";
 function entered() {
   const told: string[] = [];
   const clock = { now: 0 };
+  const expected = { on: false };
   let handlers: Pick<LinkOptions, "onEvent" | "onDown" | "onState"> | null = null;
   const link = {
     renew: () => told.push("open"),
     send: ({ event_id }: { event_id?: string }) => told.push(event_id ?? ""),
     close: () => told.push("close"),
+    expect: (on: boolean) => {
+      expected.on = on;
+    },
   };
   const server = {
     model: signal(""),
@@ -36,6 +40,7 @@ function entered() {
     say,
     server,
     clock,
+    expected,
     state: (...state: Parameters<LinkOptions["onState"]>) => handlers?.onState(...state),
   };
 }
@@ -88,12 +93,18 @@ describe("Room", () => {
   });
 
   it("hears what becomes of the socket", () => {
-    const { room, told, state } = entered();
+    const { room, told, state, expected } = entered();
     room.start(PLAN);
+    expect(expected.on).toBe(true); // a lost network is to be noticed
     state("waiting", "Away; trying again.");
     expect(room.race.notice).toBe("Away; trying again.");
+    expect(room.spoken.value).toBe("Away; trying again.");
+    state("connecting", "");
+    state("waiting", "Away; trying again in 9 seconds.");
+    expect(room.spoken.value).toBe("Away; trying again."); // once for an outage
     state("locked", "Needs a key.");
-    expect([room.race.phase, told.at(-1)]).toEqual(["failed", "close"]);
+    expect(room.spoken.value).toBe("Away; trying again."); // why the race ended is said with its verdict
+    expect([room.race.phase, told.at(-1), expected.on]).toEqual(["failed", "close", false]);
   });
 
   it("runs on unseen without drawing, and draws what it has become", () => {

@@ -42,7 +42,7 @@ export function* demo({ nodes = 16, seed = 1 }: DemoOptions = {}): Generator<Dem
     const counts = { drafted: size - 1, accepted, emitted: tokens.length };
     const step = { ms: 8 + size * 0.25 + random() * 2, nodes: size, reason, tokens, tree, ...counts };
     const spans = tokens.map(({ text, source }): [number, string] => [[...text].length, source]);
-    yield { text: tokens.map(({ text }) => text).join(""), spec: { ...counts, reason, steps: [step], spans } };
+    yield { text: tokens.map(({ text }) => text).join(""), spec: { ...counts, steps: [step], spans } };
   }
 }
 

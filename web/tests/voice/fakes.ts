@@ -1,9 +1,9 @@
 // A clock that is moved by hand, a voice that speaks when told to, and a loop between them and a recorded session.
 
-import type { Clock } from "../../src/voice/clock";
 import { VoiceLoop } from "../../src/voice/loop";
 import type { Asking } from "../../src/voice/session";
 import type { Progress, Voice } from "../../src/voice/speech";
+import type { Clock } from "../../src/wire/clock";
 import type { ClientEvent } from "../../src/wire/events";
 
 export class HandClock implements Clock {

@@ -21,7 +21,9 @@ describe("a turn", () => {
     expect(stage.loop.state).toBe("thinking"); // text without a clause has no sound
     stage.server("x_response.clause", { end: 10 });
     expect(stage.loop.state).toBe("speaking");
+    expect(stage.loop.running).toBe(true);
     stage.say(REPLY.slice(10), 20).done();
+    expect(stage.loop.running).toBe(false); // what is left of it is spoken
     expect(stage.voice.said).toEqual(["It is far.", " Very far."]);
     stage.voice.finish();
     expect(stage.loop.state).toBe("speaking");

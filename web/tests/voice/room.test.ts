@@ -2,9 +2,8 @@
 import { signal } from "@preact/signals";
 import { describe, expect, it } from "vitest";
 import type { FormValues } from "../../src/settings/parse";
-import { Server } from "../../src/shell/server";
-import { change, optionsStore } from "../../src/voice/options";
 import { asking, Room } from "../../src/voice/room";
+import { Server } from "../../src/wire/server";
 
 const VALUES: FormValues = {
   instructions: "Be a pirate.",
@@ -31,19 +30,27 @@ describe("asking", () => {
   });
 });
 
-describe("options", () => {
-  it("are remembered, and stay within bounds", () => {
-    const options = optionsStore("en-US");
-    change(options, { pace: 9_000, rate: Number.NaN, language: "de-DE" });
-    expect(options.value).toMatchObject({ pace: 600, rate: 1, language: "de-DE" });
-    expect(optionsStore("en-US").value).toEqual(options.value);
-  });
-});
-
 describe("Room", () => {
   it("does without ears and a voice where the browser has none", () => {
     const room = new Room(new Server("http://localhost/"), signal(VALUES), window);
     expect([room.microphone, room.synthesis]).toEqual([null, null]);
     expect(room.loop.state).toBe("idle");
+  });
+
+  it("neither listens nor plays unseen, and keeps what was said", () => {
+    const room = new Room(new Server("http://localhost/"), signal(VALUES), window);
+    room.loop.hear("How far is");
+    room.replay.start({
+      name: "One",
+      about: "",
+      turns: [{ partials: [{ at: 10_000, text: "later" }], breaksInAfter: null }],
+    });
+    const drawn = room.frames.tick.value;
+    room.show(false);
+    expect([room.replay.script, room.loop.pending.text]).toEqual([null, "How far is"]);
+    room.frames.now();
+    expect(room.frames.tick.value).toBe(drawn);
+    room.show(true);
+    expect(room.frames.tick.value).toBe(drawn + 1);
   });
 });

@@ -1,15 +1,9 @@
 import { expect, test } from "vitest";
-import { backoff, subprotocols } from "../../src/wire/link";
+import { subprotocols } from "../../src/wire/link";
 import { settled, World } from "./world";
 
 /** Of the timers that run, in milliseconds. */
-const waits = (world: World) => [...world.timers.values()].map(({ ms }) => ms);
-
-test("waits double up to a cap and spread by a half", () => {
-  expect([0, 1, 2, 3].map((attempt) => backoff(attempt, () => 0))).toEqual([500, 1000, 2000, 4000]);
-  expect(backoff(50, () => 0)).toBe(15_000);
-  expect(backoff(0, () => 1)).toBe(250);
-});
+const waits = (world: World) => [...world.timers].map(({ ms }) => ms);
 
 test("a key rides in the subprotocols and nowhere else", () => {
   expect(subprotocols("")).toEqual([]);
@@ -189,5 +183,56 @@ test("a question that gets no answer ends in another try", async () => {
   world.socket.drop(1006);
   expect(world.fire()).toBe(10_000);
   await settled();
-  expect(world.sentence).toMatch(/^The server cannot be reached; trying again /);
+  expect(world.sentence).toMatch(/^The server does not answer; trying again /);
+});
+
+/** A link whose session has begun. */
+function talking(): World {
+  const world = new World();
+  world.link.renew();
+  world.socket.open();
+  world.socket.say('{"type":"session.created"}');
+  return world;
+}
+
+test("a socket that falls silent during a reply is asked for an answer, and left where none comes", () => {
+  const world = talking();
+  expect(waits(world)).toEqual([]); // nothing is expected: silence is nothing odd
+  world.link.expect(true);
+  expect(world.fire()).toBe(10_000);
+  expect(world.socket.sent).toEqual(['{"type":"session.update","session":{"type":"realtime"}}']);
+  expect(world.state).toBe("open");
+  expect(world.fire()).toBe(5_000);
+  expect(world.socket.closedWith).toBe(1000);
+  expect(world.heard.at(-1)).toBe("down");
+  expect(world.sentence).toBe("The server does not answer; trying again in a moment.");
+  world.fire();
+  world.socket.open();
+  world.socket.say('{"type":"session.created"}');
+  expect(waits(world)).toEqual([10_000]); // the reply is taken up there, and the same holds for it
+});
+
+test("a slow reply is no lost socket: whatever the server says ends the doubt", () => {
+  const world = talking();
+  world.link.expect(true);
+  world.fire();
+  world.socket.say('{"type":"session.updated"}');
+  expect(waits(world)).toEqual([10_000]);
+  world.link.expect(false);
+  world.socket.say('{"type":"response.done"}');
+  expect(waits(world)).toEqual([]);
+});
+
+test("a check asks an open socket at once, ends a wait, and leaves a try alone", () => {
+  const world = talking();
+  world.link.check();
+  expect(world.socket.sent).toHaveLength(1);
+  world.link.expect(true); // does not put off what is due
+  expect(waits(world)).toEqual([5_000]);
+  world.fire();
+  expect(world.state).toBe("waiting");
+  world.link.check();
+  world.link.check();
+  expect(world.sockets.length).toBe(2);
+  expect(waits(world)).toEqual([10_000]);
 });

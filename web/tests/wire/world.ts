@@ -44,7 +44,7 @@ export class FakeSocket {
 
 export class World {
   readonly sockets: FakeSocket[] = [];
-  readonly timers = new Map<number, { run: () => void; ms: number }>();
+  readonly timers = new Set<{ run: () => void; ms: number }>();
   readonly heard: (ServerEvent | "down")[] = [];
   readonly states: [LinkState, string][] = [];
   readonly link: Link;
@@ -91,13 +91,14 @@ export class World {
           if (this.status === 0) throw new TypeError("no network");
           return new Response(JSON.stringify(this.body), { status: this.status });
         },
-        setTimeout: (run, ms) => {
-          const timer = this.timers.size + 1;
-          this.timers.set(timer, { run, ms });
-          return timer;
+        clock: {
+          now: () => this.time,
+          after: (ms, run) => {
+            const timer = { run, ms };
+            this.timers.add(timer);
+            return () => this.timers.delete(timer);
+          },
         },
-        clearTimeout: (timer) => void this.timers.delete(timer ?? -1),
-        now: () => this.time,
         random: () => 0,
       },
     );
@@ -121,9 +122,9 @@ export class World {
   fire(): number {
     const [first] = this.timers;
     if (!first) throw new Error("no timer runs");
-    this.timers.delete(first[0]);
-    first[1].run();
-    return first[1].ms;
+    this.timers.delete(first);
+    first.run();
+    return first.ms;
   }
 }
 

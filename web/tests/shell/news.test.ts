@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { News } from "../../src/chat/news";
+import { News } from "../../src/shell/news";
 
 it("says an outage once, whatever the seconds of each try, and its end", () => {
   const news = new News();

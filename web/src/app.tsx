@@ -1,13 +1,13 @@
-// The frame around the views. The chat and an opened race stay mounted, since their replies run on while another view is
-// looked at; the others begin when they are opened and end when they are left.
+// The frame around the views. The chat begins with the page, the others when they are opened; one that is left is hidden,
+// and what was said, raced or measured there is there again.
 
-import "../styles/frame.css";
+import "./styles/frame.css";
 import { useMemo } from "preact/hooks";
-import { Chat } from "../chat/view";
-import { Boundary } from "./boundary";
-import { Lazy } from "./lazy";
-import { routeSignal } from "./route";
-import type { View, ViewProps } from "./view";
+import { Chat } from "./chat/view";
+import { Boundary } from "./shell/boundary";
+import { Lazy } from "./shell/lazy";
+import { routeSignal } from "./shell/route";
+import type { View, ViewProps } from "./shell/view";
 
 const VIEWS = { chat: "Chat", race: "Race", dashboard: "Dashboard", voice: "Voice" } as const;
 type Name = keyof typeof VIEWS;
@@ -16,18 +16,16 @@ const NAMES = Object.keys(VIEWS) as Name[];
 interface Opened {
   name: Name;
   load(): Promise<{ default: View }>;
-  /** Once opened, it is hidden when it is left, and does not end. */
-  stays: boolean;
 }
 
 const OPENED: readonly Opened[] = [
-  { name: "race", load: () => import("../race/view"), stays: true },
-  { name: "dashboard", load: () => import("../dashboard/view"), stays: false },
-  { name: "voice", load: () => import("../voice/view"), stays: false },
+  { name: "race", load: () => import("./race/view") },
+  { name: "dashboard", load: () => import("./dashboard/view") },
+  { name: "voice", load: () => import("./voice/view") },
 ];
 
 export function App(props: Omit<ViewProps, "shown">) {
-  const route = useMemo(() => routeSignal(NAMES, "chat"), []);
+  const route = useMemo(() => routeSignal(VIEWS, "chat"), []);
   const seen = useMemo(() => new Set<Name>(), []);
   const shown = route.value;
   seen.add(shown);
@@ -46,10 +44,10 @@ export function App(props: Omit<ViewProps, "shown">) {
       </header>
       <div class="view" hidden={shown !== "chat"}>
         <Boundary>
-          <Chat {...props} />
+          <Chat {...props} shown={shown === "chat"} />
         </Boundary>
       </div>
-      {OPENED.filter(({ name, stays }) => name === shown || (stays && seen.has(name))).map(({ name, load }) => (
+      {OPENED.filter(({ name }) => seen.has(name)).map(({ name, load }) => (
         <div class="view" key={name} hidden={name !== shown}>
           <Boundary>
             <Lazy load={load} props={{ ...props, shown: name === shown }} />

@@ -1,10 +1,7 @@
 // The Paceline server this page came from: its addresses, and the key that opens them.
 
 import { type Signal, signal } from "@preact/signals";
-import { recall, remember } from "../settings/storage";
-import { Link, type LinkOptions } from "../wire/link";
-
-const session = () => sessionStorage; // a key is forgotten with the tab
+import { Link, type LinkOptions } from "./link";
 
 export class Server {
   readonly key: Signal<string>;
@@ -12,11 +9,10 @@ export class Server {
   readonly model: Signal<string> = signal("");
   readonly #base: string;
 
-  /** base: the page's own address. */
-  constructor(base: string) {
+  /** base: the page's own address. key: "" for none. */
+  constructor(base: string, key: Signal<string> = signal("")) {
     this.#base = base;
-    const { key } = recall(session, "key");
-    this.key = signal(typeof key === "string" ? key : "");
+    this.key = key;
   }
 
   url(path: string): string {
@@ -29,7 +25,6 @@ export class Server {
   }
 
   setKey(key: string): void {
-    remember(session, "key", { key });
     this.key.value = key;
   }
 
