@@ -9,10 +9,11 @@ import type { Settings } from "../settings/parse";
 import { Trace } from "../spec/trace";
 import { advice } from "../wire/errors";
 import type { Fault, ResponseBody, ServerEvent } from "../wire/events";
+import { end, ending, grow, name } from "./growth";
 import { type Effect, type Notice, type Phase, type Prefilled, send } from "./outcome";
 import { tooLong } from "./requests";
 import { Session } from "./session";
-import { newReply, newTurn, summary, type Turn, type TurnState } from "./turns";
+import { newReply, newTurn, type Turn, type TurnState } from "./turns";
 
 const ASKS_PER_TURN = 2; // a turn whose socket drops before any text is asked once more by itself
 const LOST = "connection lost";
@@ -136,7 +137,7 @@ export class Conversation {
       case "session.created":
         return this.#up(event.session, now);
       case "response.created":
-        if (this.busy) this.#name(event.response?.id);
+        if (this.busy && this.reply) name(this.reply, event.response?.id);
         return this.phase === "stopping" ? send(this.#session.cancel()) : []; // the first may have come before there was a response
       case "response.output_text.delta":
         if (this.#ours(event.response_id)) this.#grow(event, now);
@@ -151,10 +152,6 @@ export class Conversation {
       default:
         return []; // the protocol has more events than a text page needs
     }
-  }
-
-  #name(id: string | undefined): void {
-    if (id !== undefined && this.reply) this.reply.place ??= { id, seq: 0 };
   }
 
   #ours(id: string | undefined): boolean {
@@ -216,30 +213,21 @@ export class Conversation {
     return this.phase === "asking" ? [...said, ...this.#ask(now)] : said;
   }
 
-  #grow({ delta, response_id, x_seq, x_spec }: ServerEvent, now: number): void {
+  #grow(event: ServerEvent, now: number): void {
     const reply = this.reply;
-    if (delta === undefined || !reply) return;
-    this.#name(response_id);
-    if (reply.place && x_seq !== undefined) {
-      if (x_seq <= reply.place.seq) return; // a resumed reply may bring a delta again
-      reply.place.seq = x_seq;
-    }
-    reply.trace?.push(delta, x_spec, now);
-    reply.text += delta;
-    if (this.phase === "asking") this.phase = "replying";
+    if (!reply) return;
+    grow(reply, event, now);
+    if (this.phase === "asking" && reply.text !== "") this.phase = "replying";
   }
 
-  #finish({ status, status_details: details, usage }: ResponseBody, now: number): Effect[] {
-    const empty = this.reply?.text === "";
-    this.reply?.trace?.finish(usage, now);
-    if (status === "failed") {
-      const why = advice(details?.error ?? {}, "The server could not finish the reply; try again.");
-      if (empty) return this.#withdraw(why);
-      this.#end("failed", "broken off");
-      this.notice = { text: why, action: "retry" };
-    } else if (status === "cancelled") this.#end("stopped", "stopped");
-    else if (status === "incomplete") this.#end("cut", "length limit reached");
-    else this.#end("done", empty ? "the model had nothing to say" : "");
+  #finish(body: ResponseBody, now: number): Effect[] {
+    const reply = this.reply;
+    if (!reply) return [];
+    reply.trace?.finish(body.usage, now);
+    const { state, note, fault } = ending(reply, body);
+    if (fault !== null && reply.text === "") return this.#withdraw(fault);
+    this.#end(state, note);
+    if (fault !== null) this.notice = { text: fault, action: "retry" };
     return [];
   }
 
@@ -273,12 +261,7 @@ export class Conversation {
   }
 
   #end(state: TurnState, note: string): void {
-    const reply = this.reply;
-    if (reply) {
-      Object.assign(reply, { state, place: null });
-      reply.trace?.close();
-      reply.note = [note, summary(reply)].filter(Boolean).join(" · ");
-    }
+    if (this.reply) end(this.reply, state, note);
     this.phase = "idle";
     this.#session.settle();
   }
