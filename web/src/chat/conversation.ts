@@ -9,13 +9,13 @@ import type { Settings } from "../settings/parse";
 import { Trace } from "../spec/trace";
 import { advice } from "../wire/errors";
 import type { Fault, ResponseBody, ServerEvent } from "../wire/events";
-import { end, ending, grow, name } from "./growth";
+import { end, ending, grow, name, THOUGHTS } from "./growth";
 import { type Effect, type Notice, type Phase, type Prefilled, send } from "./outcome";
 import { tooLong } from "./requests";
 import { Session } from "./session";
-import { newReply, newTurn, type Turn, type TurnState } from "./turns";
+import { begun, newReply, newTurn, type Turn, type TurnState } from "./turns";
 
-const ASKS_PER_TURN = 2; // a turn whose socket drops before any text is asked once more by itself
+const ASKS_PER_TURN = 2; // a turn whose socket drops before anything came is asked once more by itself
 const LOST = "connection lost";
 
 export class Conversation {
@@ -86,7 +86,7 @@ export class Conversation {
   stop(): Effect[] {
     if (this.phase !== "asking" && this.phase !== "replying") return [];
     if (!this.#session.linked) {
-      if (this.reply?.text === "") return this.#withdraw(null);
+      if (!this.#begun) return this.#withdraw(null);
       this.#end("stopped", "stopped");
       return [];
     }
@@ -140,6 +140,7 @@ export class Conversation {
         if (this.busy && this.reply) name(this.reply, event.response?.id);
         return this.phase === "stopping" ? send(this.#session.cancel()) : []; // the first may have come before there was a response
       case "response.output_text.delta":
+      case THOUGHTS:
         if (this.#ours(event.response_id)) this.#grow(event, now);
         return [];
       case "response.done":
@@ -152,6 +153,10 @@ export class Conversation {
       default:
         return []; // the protocol has more events than a text page needs
     }
+  }
+
+  get #begun(): boolean {
+    return this.reply !== null && begun(this.reply);
   }
 
   #ours(id: string | undefined): boolean {
@@ -175,7 +180,7 @@ export class Conversation {
     const before = this.turns;
     this.turns = [...before.slice(0, at), ...turns];
     const effects = [...this.#renew(), ...this.#begin(settings, now)];
-    const lost = before.slice(at).some(({ text }) => text !== "");
+    const lost = before.slice(at).some(begun);
     this.#before = lost ? before : null;
     if (lost) this.notice = { text: sentence, action: "undo" };
     return effects;
@@ -217,7 +222,7 @@ export class Conversation {
     const reply = this.reply;
     if (!reply) return;
     grow(reply, event, now);
-    if (this.phase === "asking" && reply.text !== "") this.phase = "replying";
+    if (this.phase === "asking" && begun(reply)) this.phase = "replying";
   }
 
   #finish(body: ResponseBody, now: number): Effect[] {
@@ -225,7 +230,7 @@ export class Conversation {
     if (!reply) return [];
     reply.trace?.finish(body.usage, now);
     const { state, note, fault } = ending(reply, body);
-    if (fault !== null && reply.text === "") return this.#withdraw(fault);
+    if (fault !== null && !begun(reply)) return this.#withdraw(fault);
     this.#end(state, note);
     if (fault !== null) this.notice = { text: fault, action: "retry" };
     return [];
@@ -241,7 +246,7 @@ export class Conversation {
     }
     const sentence = advice(fault, "The server reported an error without saying which; try again.");
     const refused = purpose === "turn" || (!fault.event_id && !this.reply?.place);
-    if (this.busy && this.reply?.text === "" && refused) return this.#withdraw(sentence);
+    if (this.busy && !this.#begun && refused) return this.#withdraw(sentence);
     this.notice = { text: sentence };
     return [];
   }
@@ -250,12 +255,12 @@ export class Conversation {
   #gone(now: number): Effect[] {
     if (this.reply) this.reply.place = null;
     if (this.phase === "stopping") this.#end("stopped", "stopped");
-    else if (this.reply?.text !== "" || this.#asks >= ASKS_PER_TURN) this.#interrupt();
+    else if (this.#begun || this.#asks >= ASKS_PER_TURN) this.#interrupt();
     return this.#replay(now);
   }
 
   #interrupt(): void {
-    const when = this.reply?.text ? "during the reply; what had arrived is kept" : "twice before the reply began";
+    const when = this.#begun ? "during the reply; what had arrived is kept" : "twice before the reply began";
     this.#end("interrupted", LOST);
     this.notice = { text: `The connection was lost ${when}.`, action: "retry" };
   }

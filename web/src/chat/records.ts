@@ -113,7 +113,7 @@ interface Mark {
 function mark(turns: Turn[]): Mark {
   const last = turns.at(-1);
   const shape = `${turns.length} ${last?.key} ${last?.state} ${last?.place?.id}`;
-  return { shape, length: last?.text.length ?? 0 };
+  return { shape, length: last ? last.text.length + last.thoughts.length : 0 };
 }
 
 // Not crypto.randomUUID, which a page has only where it came over HTTPS or from the machine itself.

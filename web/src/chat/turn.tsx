@@ -4,6 +4,7 @@ import type { Signal } from "@preact/signals";
 import { Component } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ReplyText } from "./reply";
+import { Thoughts } from "./thoughts";
 import type { Turn } from "./turns";
 
 const COPIED_MS = 2_000;
@@ -47,6 +48,7 @@ export class TurnView extends Component<TurnProps> {
       <article class={`turn ${turn.role}`} data-state={state} id={`turn-${turn.key}`}>
         <h2>{mine ? "You" : "Model"}</h2>
         {editing ? <Edit turn={turn} actions={actions} /> : mine && <UserText text={turn.text} />}
+        {!mine && <Thoughts turn={turn} tick={tick} />}
         {!mine && <ReplyText turn={turn} tick={tick} />}
         {note && <p class="note">{note}</p>}
         {!editing && state !== "running" && <Deeds {...rest} turn={turn} actions={actions} />}

@@ -15,6 +15,15 @@ it("keeps what a turn is, and where it can be taken up", () => {
   expect(user?.key).not.toBe(reply?.key);
 });
 
+it("keeps the end of long thoughts", () => {
+  const thinking = { ...newReply(SETTINGS, 0), thoughts: "Hm, well" };
+  expect(unkeep([keep(thinking)])[0]?.thoughts).toBe("Hm, well");
+  const kept = keep({ ...thinking, thoughts: `x${"🦆".repeat(50_000)}` }).thoughts ?? "";
+  expect(kept.length).toBeLessThanOrEqual(50_000);
+  expect(kept).toMatch(/^…(🦆)+$/u);
+  expect(keep({ ...thinking, thoughts: kept }).thoughts).toBe(kept);
+});
+
 it("takes nothing that is not a turn", () => {
   const good = { role: "user", text: "Hi", state: "done", note: "" };
   const odd = [
@@ -25,6 +34,7 @@ it("takes nothing that is not a turn", () => {
     { ...good, text: 1 },
     { ...good, state: "new" },
     { ...good, note: null },
+    { ...good, thoughts: 5 },
     { ...good, place: { id: 1, seq: "a" } },
   ];
   expect([...odd, good].filter(isKeptTurn)).toEqual([good]);
