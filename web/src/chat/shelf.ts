@@ -80,14 +80,13 @@ export class Shelf {
         current.revision = 0;
         return;
       }
-      const settled = turns.at(-1)?.state !== "running";
       if (!(await this.#put(current, turns))) {
         const title = `${titleOf({ title: current.title, turns })} (copy)`;
         Object.assign(current, { id: this.#outside.newId(), title, revision: 0 });
         await this.#put(current, turns);
         this.notice.value = COPIED;
       }
-      this.#outside.tell({ id: current.id, settled });
+      this.#outside.tell({ id: current.id, settled: settled(turns) });
       await this.#list();
     });
   }
@@ -97,11 +96,14 @@ export class Shelf {
     return this.#after(async () => {
       const kept = await this.#outside.cabinet.load(id);
       if (!kept) return;
-      const current = id === this.#current.id ? this.#current : { ...kept };
-      current.title = title.trim() || null;
-      current.revision = kept.revision;
-      await this.#put(current, kept.turns, kept.at); // nothing was said, so its place in the list stays
-      this.#outside.tell({ id, settled: false });
+      const current = this.#current; // another one may be open when it is done
+      const named = { ...kept, title: title.trim() || null, revision: kept.revision + 1 };
+      if (await this.#outside.cabinet.save(named, kept.revision)) {
+        // Where another tab said more meanwhile, the turns here are still those of an older revision.
+        const revision = current.revision === kept.revision ? named.revision : current.revision;
+        if (id === current.id) Object.assign(current, { title: named.title, revision });
+        this.#outside.tell({ id, settled: settled(kept.turns) });
+      }
       await this.#list();
     });
   }
@@ -138,12 +140,8 @@ export class Shelf {
     Object.assign(this.#current, { title, revision });
   }
 
-  async #put(
-    current: Pick<Kept, "id" | "title" | "revision">,
-    turns: KeptTurn[],
-    at: number = this.#outside.now(),
-  ): Promise<boolean> {
-    const kept = { ...current, turns, at, revision: current.revision + 1 };
+  async #put(current: Pick<Kept, "id" | "title" | "revision">, turns: KeptTurn[]): Promise<boolean> {
+    const kept = { ...current, turns, at: this.#outside.now(), revision: current.revision + 1 };
     const done = await this.#outside.cabinet.save(kept, current.revision);
     if (done) current.revision = kept.revision;
     return done;
@@ -169,4 +167,8 @@ export class Shelf {
       return null as T;
     });
   }
+}
+
+function settled(turns: readonly KeptTurn[]): boolean {
+  return turns.at(-1)?.state !== "running";
 }

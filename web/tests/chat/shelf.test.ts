@@ -130,6 +130,34 @@ describe("Shelf", () => {
     expect(titles(two)).toEqual(["Hi", "Hi (copy)"]);
   });
 
+  it("renames without taking over turns that another tab wrote and this one never showed", async () => {
+    const drawer = new Drawer();
+    const one = tab(drawer).shelf;
+    await one.save([turn("Hi")]);
+    const two = tab(drawer).shelf;
+    await two.open(one.id);
+    const { id } = one;
+    await two.save([turn("Hi"), turn("Two")]);
+    await one.rename(id, "Mine");
+    expect(drawer.kept.get(id)).toMatchObject({ title: "Mine", turns: [turn("Hi"), turn("Two")] });
+    await one.save([turn("Hi"), turn("One")]);
+    expect([one.notice.value, titles(one)]).toEqual([COPIED, ["Mine", "Mine (copy)"]]);
+    expect(drawer.kept.get(id)?.turns).toEqual([turn("Hi"), turn("Two")]);
+  });
+
+  it("tells the others of a new name, so that what they say next is no copy", async () => {
+    const drawer = new Drawer();
+    const one = tab(drawer);
+    await one.shelf.save([turn("Hi")]);
+    const two = tab(drawer).shelf;
+    await two.open(one.shelf.id);
+    await one.shelf.rename(two.id, "Mine");
+    const kept = await two.heard(one.words.at(-1) as Word);
+    if (kept) two.adopt(kept);
+    await two.save([turn("Hi"), turn("Two")]);
+    expect([two.title, two.notice.value]).toEqual(["Mine", ""]);
+  });
+
   it("hears of another tab's turns once they are whole", async () => {
     const drawer = new Drawer();
     const one = tab(drawer).shelf;
