@@ -62,13 +62,14 @@ export class Shelf {
     });
   }
 
-  /** The kept conversation, which is the open one from now on; null where there is none, and nothing changes. */
-  open(id: string): Promise<Kept | null> {
-    return this.#after(async () => {
-      const kept = (await this.#outside.cabinet.load(id)) ?? null;
-      if (kept) this.#current = { id, title: kept.title, revision: kept.revision };
-      return kept;
-    });
+  /** The kept conversation; null where there is none. */
+  find(id: string): Promise<Kept | null> {
+    return this.#after(async () => (await this.#outside.cabinet.load(id)) ?? null);
+  }
+
+  /** It is the open one from now on. */
+  take({ id, title, revision }: Kept): void {
+    this.#current = { id, title, revision };
   }
 
   /** Keeps the open conversation as it is now; one without turns is not kept. */
