@@ -178,34 +178,41 @@ def test_a_browser_that_keeps_nothing(tab: Tab, scripted: Scripted) -> None:
     assert tab.complaints == []
 
 
-def test_the_prompt_is_made_while_it_is_typed(tab: Tab, scripted: Scripted) -> None:
-    def talk(connection: ServerConnection, event: Event) -> None:
-        say(connection, "x_input_text.prefilled", tokens=30, stable_tokens=28)
-        complete(connection, "Aye")
+def typed_ahead(connection: ServerConnection, event: Event) -> None:
+    """What the real server says, and once more what was on its way when the text was sent."""
+    if event["type"] in ("input_text.append", "input_text.commit"):
+        say(connection, "x_input_text.prefilled", tokens=30, stable_tokens=28, text_end=len("Tell me more"))
+    if event["type"] == "input_text.commit":
+        say(connection, "input_text.committed", item_id="i")
+    if event["type"] == "input_text.clear":
+        say(connection, "input_text.cleared")
 
-    scripted.reply = talk
+
+def test_the_prompt_is_made_while_it_is_typed(tab: Tab, scripted: Scripted) -> None:
+    scripted.reply, scripted.answer = (lambda connection, event: complete(connection, "Aye")), typed_ahead
     page = tab.open(scripted.url)
     expect(page.locator("#chip")).to_have_text("scripted")
     page.focus("#message")
     page.keyboard.type("Tell me more")
-    page.wait_for_timeout(300)
+    ahead = page.locator("#ahead")
+    expect(ahead).to_have_text("30 tokens of prompt, 28 ready")
     page.keyboard.press("Enter")
     tab.finish()
+    expect(ahead).to_have_count(0)
     assert scripted.said() == [("user", "Tell me more")]
     kinds = [event["type"] for event in scripted.sessions[-1]]
     assert kinds[:2] == ["session.update", "input_text.append"]
     assert kinds[-2:] == ["input_text.commit", "response.create"]
-    expect(page.locator("#ahead")).to_have_text("30 tokens of prompt, 28 ready")
 
     page.keyboard.type("And")
-    page.wait_for_timeout(300)
+    expect(ahead).to_have_count(1)
     page.keyboard.type(" so on")
     page.keyboard.press("Enter")  # before the pause has passed
     tab.finish()
     assert scripted.said() == [("user", "Tell me more"), ("user", "And so on")]
 
     page.keyboard.type("Left here")
-    page.wait_for_timeout(300)
+    expect(ahead).to_have_count(1)
     page.reload()
     assert page.input_value("#message") == "Left here"
 

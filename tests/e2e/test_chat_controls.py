@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from browser import Tab
+from browser import REPLY_MS, Tab
 from playwright.sync_api import Browser, expect
 from scripted_page import Event, Scripted, complete, say, stream
 from websockets.sync.server import ServerConnection
@@ -114,3 +116,18 @@ def test_panels_leave_a_way_back(chromium: Browser, scripted: Scripted, width: i
         expect(page.locator(panel)).to_be_hidden()
         expect(page.locator("#message")).to_be_focused()
     context.close()
+
+
+def test_a_real_server_tells_of_the_prompt_until_it_is_sent(tab: Tab, server: str) -> None:
+    page = tab.open(server)
+    tab.settings()
+    page.fill("#max-tokens", "4")
+    page.focus("#message")
+    page.keyboard.type("Tell me about the longest of all rivers, please.")
+    expect(page.locator("#ahead")).to_have_text(re.compile(r"\d+ tokens of prompt, \d+ ready"), timeout=REPLY_MS)
+    page.keyboard.press("Enter")
+    expect(page.locator(".turn.assistant")).to_be_visible()
+    expect(page.locator("#ahead")).to_have_count(0)
+    tab.finish()
+    expect(page.locator("#ahead")).to_have_count(0)
+    assert tab.complaints == []

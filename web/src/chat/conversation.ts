@@ -43,7 +43,7 @@ export class Conversation {
 
   /** The person writes, and has written `text` so far. */
   type(text: string, instructions: string): Effect[] {
-    if (text === "") this.prefilled = null;
+    if (text.trim() === "") this.prefilled = null;
     return this.#session.linked ? send(this.#session.type(text, instructions)) : [];
   }
 
@@ -146,7 +146,11 @@ export class Conversation {
       case "response.done":
         return this.#ours(event.response?.id) ? this.#finish(event.response ?? {}, now) : [];
       case "x_input_text.prefilled":
-        this.prefilled = { tokens: event.tokens ?? 0, ready: event.stable_tokens ?? 0 };
+        if (this.#session.ahead) this.prefilled = { tokens: event.tokens ?? 0, ready: event.stable_tokens ?? 0 };
+        return [];
+      case "input_text.cleared":
+      case "input_text.committed":
+        this.#session.typed();
         return [];
       case "error":
         return this.#fault(event.error ?? {}, now);
