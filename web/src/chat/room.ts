@@ -10,7 +10,7 @@ import { Conversation } from "./conversation";
 import { News } from "./news";
 import type { Effect } from "./outcome";
 import { Records } from "./records";
-import type { Turn } from "./turns";
+import { forgetSteps, type Turn } from "./turns";
 
 const STOP_PATIENCE_MS = 5_000; // a stop takes one verify step; after this the session is left behind
 const STORE_PATIENCE_MS = 2_000; // browsers' stores have been known to never answer; what comes later is still shown
@@ -18,6 +18,9 @@ const TYPING_PAUSE_MS = 80;
 const LONGEST_SPOKEN = 4_000; // characters, some minutes of speech; whoever wants the rest reads it at their own pace
 const local = () => localStorage;
 const session = () => sessionStorage;
+
+/** What the chat needs of the server. */
+export type ChatServer = Pick<Server, "link" | "setKey">;
 
 export class Room {
   readonly conversation = new Conversation();
@@ -39,13 +42,13 @@ export class Room {
   /** The key of the reply whose steps are looked at; null: the newest. */
   readonly looked: Signal<number | null> = signal(null);
   readonly #link: Link;
-  readonly #server: Server;
+  readonly #server: ChatServer;
   readonly #values: Signal<FormValues>;
   #patience = 0;
   #typing = 0;
   #speaking: Turn | null = null; // a reply that is said when it is over
 
-  constructor(server: Server, values: Signal<FormValues>) {
+  constructor(server: ChatServer, values: Signal<FormValues>) {
     this.#server = server;
     this.#values = values;
     const drafts = [session, local].map((storage) => recall(storage, "draft").text); // this tab's, or the newest
@@ -231,6 +234,7 @@ export class Room {
       return;
     }
     this.#speak();
+    forgetSteps(conversation.turns, this.looked.value);
     this.shape.value += 1; // buttons change with the press that causes it
     this.frames.now();
   }

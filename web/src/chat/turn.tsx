@@ -32,6 +32,8 @@ export interface TurnProps {
   editing: boolean;
   /** Its steps are being looked at. */
   looked: boolean;
+  /** Its steps are still known. */
+  traced: boolean;
   tick: Signal<number>;
   actions: TurnActions;
 }
@@ -65,9 +67,9 @@ function UserText({ text }: { text: string }) {
   );
 }
 
-type DeedsProps = Pick<TurnProps, "turn" | "last" | "busy" | "looked" | "actions">;
+type DeedsProps = Pick<TurnProps, "turn" | "last" | "busy" | "looked" | "traced" | "actions">;
 
-function Deeds({ turn, last, busy, looked, actions }: DeedsProps) {
+function Deeds({ turn, last, busy, looked, traced, actions }: DeedsProps) {
   const again = last && !busy && turn.role === "assistant";
   return (
     <div class="chat-deeds">
@@ -87,7 +89,7 @@ function Deeds({ turn, last, busy, looked, actions }: DeedsProps) {
           Go on
         </button>
       )}
-      {turn.trace && turn.trace.steps.length > 0 && (
+      {traced && (
         <button type="button" data-action="look" aria-pressed={looked} onClick={() => actions.look(turn)}>
           Look at the steps
         </button>

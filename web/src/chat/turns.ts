@@ -27,9 +27,9 @@ export interface Turn {
   state: TurnState;
   /** How it ended and came about; "" where there is nothing to say. */
   note: string;
-  /** null: a turn of the person's, or one that was made before the page was loaded. */
+  /** null: a turn of the person's, one that was made before the page was loaded, or an older one (`forgetSteps`). */
   trace: Trace | null;
-  /** What the reply was asked for with; null as above. */
+  /** What the reply was asked for with; null: a turn of the person's, or one made before the page was loaded. */
   settings: Settings | null;
   /** null: not announced yet, or over. */
   place: Place | null;
@@ -46,6 +46,7 @@ export interface KeptTurn {
   thoughts?: string;
 }
 
+const TRACES = 8; // newest replies whose steps stay; those of 500 tokens take about 0.25 MB
 const LONGEST_THOUGHTS = 50_000; // characters that are kept; what stands nearest to the answer says most about it
 
 let made = 0;
@@ -102,6 +103,12 @@ export function isKeptTurn(stored: unknown): stored is KeptTurn {
   const placed = place === undefined || (typeof place?.id === "string" && typeof place.seq === "number");
   const worded = typeof text === "string" && typeof note === "string" && typeof (thoughts ?? "") === "string";
   return speaks && placed && worded && STATES.includes(state as TurnState);
+}
+
+/** Lets go of the steps of all but the newest replies; looked: the key of one whose steps stay in any case. */
+export function forgetSteps(turns: readonly Turn[], looked: number | null): void {
+  const traced = turns.filter(({ trace }) => trace !== null);
+  for (const turn of traced.slice(0, -TRACES)) if (turn.key !== looked) turn.trace = null;
 }
 
 /** One line that says how a reply came about, enough to make it again. */

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { isKeptTurn, type KeptTurn, keep, newReply, newTurn, summary, unkeep } from "../../src/chat/turns";
+import { forgetSteps, isKeptTurn, type KeptTurn, keep, newReply, newTurn, summary, unkeep } from "../../src/chat/turns";
 import { SETTINGS } from "./talk";
 
 it("keeps what a turn is, and where it can be taken up", () => {
@@ -47,6 +47,13 @@ it("takes nothing of a stored turn but what it knows", () => {
     [null, null],
   ]);
   expect(new Set(unkeep([stored, stored]).map(({ key }) => key)).size).toBe(2);
+});
+
+it("lets go of the steps of older replies, but for those that are looked at", () => {
+  const turns = Array.from({ length: 20 }, (_, i) => (i % 2 ? newReply(SETTINGS, 0) : newTurn("user", "Hi")));
+  forgetSteps(turns, turns[3]?.key ?? null);
+  const traced = turns.flatMap(({ trace }, i) => (trace === null ? [] : [i]));
+  expect(traced).toEqual([3, 5, 7, 9, 11, 13, 15, 17, 19]);
 });
 
 it("sums a reply up", () => {
