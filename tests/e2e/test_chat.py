@@ -248,7 +248,8 @@ def test_shortcuts_and_help(tab: Tab, scripted: Scripted) -> None:
 
 
 def test_a_reply_is_said_once_and_whole(tab: Tab, scripted: Scripted) -> None:
-    scripted.reply = lambda connection, event: complete(connection, *(f" word{i}" for i in range(20)))
+    words = [f" word{i}" for i in range(20)]
+    scripted.reply = lambda connection, event: complete(connection, "**So**:", *words)
     page = tab.open(scripted.url)
     page.evaluate("""() => {
         window.said = [];
@@ -258,9 +259,10 @@ def test_a_reply_is_said_once_and_whole(tab: Tab, scripted: Scripted) -> None:
     }""")
     tab.ask("Count")
     text = tab.finish()
-    page.wait_for_timeout(100)
+    expect(page.locator("#spoken")).to_contain_text("word19")
     said = page.evaluate("window.said")
     assert len(said) == 1
+    assert text.startswith("So:")
     assert said[0].strip().startswith(text.strip())
     live = page.locator("[aria-live]:not([aria-live=off]), [role=status], [role=alert]")
     assert not any("word19" in region.inner_text() for region in live.all() if region.get_attribute("id") != "spoken")

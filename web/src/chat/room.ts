@@ -10,12 +10,12 @@ import { Conversation } from "./conversation";
 import { News } from "./news";
 import type { Effect } from "./outcome";
 import { Records } from "./records";
+import type { Saying } from "./spoken";
 import { forgetSteps, type Turn } from "./turns";
 
 const STOP_PATIENCE_MS = 5_000; // a stop takes one verify step; after this the session is left behind
 const STORE_PATIENCE_MS = 2_000; // browsers' stores have been known to never answer; what comes later is still shown
 const TYPING_PAUSE_MS = 80;
-const LONGEST_SPOKEN = 4_000; // characters, some minutes of speech; whoever wants the rest reads it at their own pace
 const local = () => localStorage;
 const session = () => sessionStorage;
 
@@ -30,7 +30,7 @@ export class Room {
   /** Counts up with everything but growing text: whoever reads it draws the turns anew. */
   readonly shape: Signal<number> = signal(0);
   /** What a screen reader is to say. */
-  readonly spoken: Signal<string> = signal("");
+  readonly saying: Signal<Saying> = signal({ serial: 0, text: "", reply: null });
   /** The composer's text. */
   readonly draft: Signal<string>;
   /** Somebody wants to send what the composer holds, while a reply is still on its way. */
@@ -66,7 +66,7 @@ export class Room {
       onDown: () => this.#down(),
       onState: (state, sentence) => {
         const aloud = this.news.change(state, sentence);
-        if (aloud) this.spoken.value = aloud;
+        if (aloud) this.aloud(aloud);
         this.shape.value += 1;
       },
     });
@@ -179,6 +179,11 @@ export class Room {
     await this.records.shelf.remove(id);
   }
 
+  /** Has a screen reader say `text`, and before it the reply that has ended. */
+  aloud(text: string, reply: Turn | null = null): void {
+    this.saying.value = { serial: this.saying.value.serial + 1, text, reply };
+  }
+
   tell(sentence: string): void {
     this.#act(() => {
       this.conversation.notice = { text: sentence };
@@ -256,9 +261,7 @@ export class Room {
     const { busy, reply } = this.conversation;
     if (busy) this.#speaking = reply;
     else if (this.#speaking) {
-      const { text, note } = this.#speaking;
-      const long = text.length > LONGEST_SPOKEN;
-      this.spoken.value = `${long ? `${text.slice(0, LONGEST_SPOKEN)}… and more in the conversation` : text}\n${note}`;
+      this.aloud(this.#speaking.note, this.#speaking);
       this.#speaking = null;
     }
   }

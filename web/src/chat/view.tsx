@@ -18,6 +18,7 @@ import { Log } from "./log";
 import { Panel } from "./panel";
 import { Room } from "./room";
 import { type Action, shortcut } from "./shortcuts";
+import { Spoken } from "./spoken";
 import type { TurnActions } from "./turn";
 import { keep } from "./turns";
 import "./chat.css";
@@ -55,7 +56,7 @@ export function Chat({ server, settings }: Omit<ViewProps, "shown">) {
     () => ({
       copy: async (turn) => {
         const done = await copy(turn.text);
-        if (done) room.spoken.value = "Copied.";
+        if (done) room.aloud("Copied.");
         else room.tell("The browser did not allow copying; select the text and copy it by hand.");
         return done;
       },
@@ -175,9 +176,7 @@ export function Chat({ server, settings }: Omit<ViewProps, "shown">) {
       )}
       {steps.value && <Steps room={room} />}
       <Help open={help.value} close={() => (help.value = false)} />
-      <p id="spoken" class="unseen" role="status" aria-live="polite">
-        {room.spoken.value}
-      </p>
+      <Spoken saying={room.saying} />
     </main>
   );
 }

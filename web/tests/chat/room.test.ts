@@ -43,6 +43,18 @@ function entered(values: Partial<FormValues> = {}) {
 }
 
 describe("Room", () => {
+  it("says each reply, equal ones too, and each sentence", () => {
+    const { room, exchange } = entered();
+    exchange("One");
+    const first = room.saying.value;
+    expect(first).toMatchObject({ reply: room.conversation.reply, text: room.conversation.reply?.note });
+    exchange("One");
+    expect(room.saying.value.serial).toBe(first.serial + 1);
+    room.aloud("Copied.");
+    room.aloud("Copied.");
+    expect(room.saying.value).toEqual({ serial: first.serial + 3, text: "Copied.", reply: null });
+  });
+
   it("keeps the steps of the newest replies, and of the one that is looked at", () => {
     const { room, exchange } = entered();
     exchange("One");
