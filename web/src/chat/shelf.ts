@@ -9,6 +9,8 @@ import type { KeptTurn } from "./turns";
 export const NOT_KEPT =
   "This browser keeps no conversations, its storage is full or forbidden; export what you want to have later.";
 export const COPIED = "This conversation was changed in another tab too; yours goes on as a copy.";
+export const GONE = "This conversation is not there any more; it was deleted in another tab.";
+export const RESTORED = "Another tab goes on with this conversation; what was deleted here is back as a copy.";
 
 /** What tabs tell each other: a conversation was kept or removed. settled: no reply of it runs. */
 export interface Word {
@@ -62,9 +64,17 @@ export class Shelf {
     });
   }
 
-  /** The kept conversation; null where there is none. */
+  /** The kept conversation; null where there is none, which is told where the list has it. */
   find(id: string): Promise<Kept | null> {
-    return this.#after(async () => (await this.#outside.cabinet.load(id)) ?? null);
+    return this.#after(async () => {
+      const kept = await this.#outside.cabinet.load(id);
+      if (kept) return kept;
+      if (this.entries.value.some((entry) => entry.id === id)) {
+        this.notice.value = GONE;
+        await this.#list();
+      }
+      return null;
+    });
   }
 
   /** It is the open one from now on. */
@@ -82,7 +92,7 @@ export class Shelf {
         return;
       }
       if (!(await this.#put(current, turns))) {
-        const title = `${titleOf({ title: current.title, turns })} (copy)`;
+        const title = copyOf({ title: current.title, turns });
         Object.assign(current, { id: this.#outside.newId(), title, revision: 0 });
         await this.#put(current, turns);
         this.notice.value = COPIED;
@@ -120,8 +130,15 @@ export class Shelf {
   restore(): Promise<void> {
     return this.#after(async () => {
       const kept = this.removed.value;
-      this.removed.value = null;
-      if (kept) await this.#outside.cabinet.save(kept, 0);
+      if (!kept) return;
+      let { id } = kept;
+      if (!(await this.#outside.cabinet.save(kept, 0))) {
+        id = this.#outside.newId();
+        await this.#outside.cabinet.save({ ...kept, id, title: copyOf(kept) }, 0);
+        this.notice.value = RESTORED;
+      }
+      this.removed.value = null; // only now, for the store may have refused it
+      this.#outside.tell({ id, settled: false });
       await this.#list();
     });
   }
@@ -168,6 +185,10 @@ export class Shelf {
       return null as T;
     });
   }
+}
+
+function copyOf(kept: Pick<Kept, "title" | "turns">): string {
+  return `${titleOf(kept)} (copy)`;
 }
 
 function settled(turns: readonly KeptTurn[]): boolean {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { titleOf } from "../../src/chat/cabinet";
-import { COPIED, NOT_KEPT, Shelf, type Word } from "../../src/chat/shelf";
+import { COPIED, GONE, NOT_KEPT, RESTORED, Shelf, type Word } from "../../src/chat/shelf";
 import { Drawer, turn } from "./drawer";
 
 let ids = 0;
@@ -88,6 +88,46 @@ describe("Shelf", () => {
     await shelf.restore();
     expect([titles(shelf), shelf.removed.value]).toEqual([["Hi"], null]);
     expect((await shelf.find(id))?.turns).toEqual([turn("Hi")]);
+  });
+
+  it("says where a conversation of its list is gone, and not where it never was there", async () => {
+    const drawer = new Drawer();
+    const one = tab(drawer).shelf;
+    await one.save([turn("Hi")]);
+    const two = tab(drawer).shelf;
+    await two.refresh();
+    await one.remove(one.id);
+    expect([await two.find("none"), two.notice.value]).toEqual([null, ""]);
+    expect([await two.find(one.id), two.notice.value, titles(two)]).toEqual([null, GONE, []]);
+  });
+
+  it("brings back as a copy what another tab has kept again, and tells the others", async () => {
+    const drawer = new Drawer();
+    const one = tab(drawer);
+    await one.shelf.save([turn("Hi")]);
+    const two = tab(drawer).shelf;
+    const { id } = one.shelf;
+    await opened(two, id);
+    await one.shelf.remove(id);
+    await two.save([turn("Hi"), turn("Two")]);
+    await one.shelf.restore();
+    expect(one.shelf.notice.value).toBe(RESTORED);
+    expect(titles(one.shelf)).toEqual(["Hi", "Hi (copy)"]);
+    expect([...drawer.kept.values()].map(({ turns }) => turns.length)).toEqual([2, 1]);
+    expect(one.words.at(-1)?.id).toBe([...drawer.kept.keys()][1]);
+  });
+
+  it("can still bring back what could not be written", async () => {
+    const drawer = new Drawer();
+    const { shelf } = tab(drawer);
+    await shelf.save([turn("Hi")]);
+    await shelf.remove(shelf.id);
+    drawer.full = true;
+    await shelf.restore();
+    expect([shelf.notice.value, shelf.removed.value?.turns]).toEqual([NOT_KEPT, [turn("Hi")]]);
+    drawer.full = false;
+    await shelf.restore();
+    expect([titles(shelf), shelf.removed.value]).toEqual([["Hi"], null]);
   });
 
   it("writes over nothing that another tab wrote", async () => {
