@@ -9,6 +9,7 @@ import type { Settings } from "../settings/parse";
 import { Trace } from "../spec/trace";
 import { advice } from "../wire/errors";
 import type { Fault, ResponseBody, ServerEvent } from "../wire/events";
+import { sameAgain } from "./again";
 import { end, ending, grow, name, THOUGHTS } from "./growth";
 import { type Effect, type Notice, type Phase, type Prefilled, send } from "./outcome";
 import { tooLong } from "./requests";
@@ -74,7 +75,8 @@ export class Conversation {
   /** Another reply in place of the last one, or the one that is missing. */
   retry(settings: Settings, now: number): Effect[] {
     if (this.busy || this.turns.length === 0) return [];
-    return this.#replace(this.turns.length - (this.reply ? 1 : 0), [], "The reply is replaced.", settings, now);
+    const sentence = ["The reply is replaced.", sameAgain(this.reply, settings)].filter(Boolean).join(" ");
+    return this.#replace(this.turns.length - (this.reply ? 1 : 0), [], sentence, settings, now);
   }
 
   /** The turns as they were before the newest edit. */
