@@ -27,13 +27,15 @@ import "./turns.css";
 
 type Side = "settings" | "list";
 
-const ROOM_FOR_STEPS = "(min-width: 75rem)"; // beside the conversation, as in the style sheet
+/** Whether the style sheet has the steps beside the conversation. */
+const roomForSteps = () =>
+  getComputedStyle(document.documentElement).getPropertyValue("--chat-steps").trim() === "beside";
 
 export function Chat({ server, settings }: Omit<ViewProps, "shown">) {
   const room = useMemo(() => new Room(server, settings), [server, settings]);
   const theme = useMemo(() => themeSignal(document.documentElement), []);
   const side = useSignal<Side | null>(null);
-  const steps = useSignal(matchMedia(ROOM_FOR_STEPS).matches);
+  const steps = useSignal(useMemo(roomForSteps, []));
   const help = useSignal(false);
   const message = useRef<HTMLTextAreaElement>(null);
   const compose = () => message.current?.focus();
@@ -132,7 +134,7 @@ export function Chat({ server, settings }: Omit<ViewProps, "shown">) {
         <SideButton id="list-toggle" name="list" side={side.value} panel="conversations" press={toggle}>
           Conversations
         </SideButton>
-        <button type="button" id="new" onClick={fresh}>
+        <button type="button" id="new" aria-label="New conversation" onClick={fresh}>
           New<span class="chat-wordy"> conversation</span>
         </button>
         <SideButton id="settings-toggle" name="settings" side={side.value} panel="settings" press={toggle}>
