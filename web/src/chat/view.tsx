@@ -37,6 +37,7 @@ export function Chat({ server, settings }: Omit<ViewProps, "shown">) {
   const side = useSignal<Side | null>(null);
   const steps = useSignal(useMemo(roomForSteps, []));
   const help = useSignal(false);
+  const keyWanted = useSignal(false);
   const message = useRef<HTMLTextAreaElement>(null);
   const compose = () => message.current?.focus();
 
@@ -160,7 +161,7 @@ export function Chat({ server, settings }: Omit<ViewProps, "shown">) {
           room={room}
           askForKey={() => {
             side.value = "settings";
-            requestAnimationFrame(() => document.getElementById("key")?.focus());
+            keyWanted.value = true;
           }}
         />
         <Notices room={room} dismissed={compose} />
@@ -173,6 +174,7 @@ export function Chat({ server, settings }: Omit<ViewProps, "shown">) {
           settings={settings}
           theme={theme}
           apiKey={server.key.value}
+          wanted={keyWanted}
           done={() => toggle("settings")}
         />
       )}

@@ -5,12 +5,7 @@ import { Room } from "../../src/chat/room";
 import type { FormValues } from "../../src/settings/parse";
 import type { ClientEvent } from "../../src/wire/events";
 import type { Link, LinkOptions } from "../../src/wire/link";
-import { CREATED, delta, done } from "./talk";
-
-const VALUES: FormValues = {
-  ...{ instructions: "", temperature: "", seed: "", maxTokens: "", topP: "", topK: "", minP: "" },
-  ...{ repetitionPenalty: "", speculation: true },
-};
+import { CREATED, delta, done, VALUES } from "./talk";
 
 /** A room whose server says what the test says. */
 function entered(values: Partial<FormValues> = {}) {
