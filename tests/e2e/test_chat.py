@@ -39,7 +39,8 @@ def test_a_reply_goes_on_after_a_drop(tab: Tab, scripted: Scripted) -> None:
     scripted.reply, scripted.resume = breaking, resuming
     page = tab.open(scripted.url)
     tab.ask("More")
-    assert tab.finish() == "Half a loaf"
+    tab.finish()
+    expect(page.locator(".turn.assistant .text")).to_have_text("Half a loaf")
     expect(page.locator("#notice")).to_be_hidden()
     assert scripted.sessions[-1][0]["type"] == "x_response.resume"
     assert scripted.sessions[-1][0]["starting_after"] == 2
@@ -96,6 +97,7 @@ def test_conversations_are_kept(tab: Tab, scripted: Scripted) -> None:
     scripted.reply = echo
     page = tab.open(scripted.url)
     tab.ask("About rivers")
+    expect(page.locator(".turn.assistant .text")).to_have_text(re.compile(r"^Aye page_\d+$"))  # all of it is drawn
     first = tab.finish()
     page.click("#new")
     tab.ask("About roads")
@@ -262,8 +264,9 @@ def test_a_reply_is_said_once_and_whole(tab: Tab, scripted: Scripted) -> None:
         new MutationObserver(() => said.push(spoken.textContent)).observe(spoken, kinds);
     }""")
     tab.ask("Count")
-    text = tab.finish()
+    tab.finish()
     expect(page.locator("#spoken")).to_contain_text("word19")
+    text = texts(tab)[-1]
     said = page.evaluate("window.said")
     assert len(said) == 1
     assert text.startswith("So:")

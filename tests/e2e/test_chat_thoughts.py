@@ -50,7 +50,8 @@ def test_thoughts_are_seen_until_the_answer_begins(tab: Tab, scripted: Scripted)
     expect(thoughts.locator("p")).to_have_text(["Let me see.", "", HOSTILE])
     expect(page.locator("#tokens")).to_have_text("2")
     answer(scripted.connections[-1])
-    assert tab.finish() == "The Loire"
+    tab.finish()
+    expect(page.locator(".turn.assistant .text")).to_have_text("The Loire")
     expect(thoughts.locator("summary")).to_have_text("Thoughts")
     expect(thoughts.locator("p").first).to_be_hidden()
     expect(page.locator("#spoken")).to_contain_text("The Loire")
@@ -86,7 +87,8 @@ def test_a_real_model_thinks(tab: Tab, tmp_path: Path) -> None:
         tab.settings()
         page.fill("#temperature", "0")
         tab.ask("A river")
-        assert tab.finish().strip() == "The Loire."
+        tab.finish()
+        expect(page.locator(".turn.assistant .text")).to_have_text("The Loire.")
         page.click(".turn.assistant summary")
         thoughts = page.locator(".turn.assistant details.thoughts p")
         expect(thoughts).to_have_text("She asks for a river. The Loire is one; </thin, hm, is no end.")
@@ -94,5 +96,6 @@ def test_a_real_model_thinks(tab: Tab, tmp_path: Path) -> None:
         expect(words).to_contain_text("The Loire.")
         expect(words).not_to_contain_text("She")
         tab.ask("Another")  # the session goes on
-        assert tab.finish().strip() == "The Loire."
+        tab.finish()
+        expect(page.locator(".turn.assistant .text").last).to_have_text("The Loire.")
         assert tab.complaints == []
