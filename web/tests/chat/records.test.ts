@@ -43,6 +43,12 @@ function tab() {
       turns = [];
       records.fresh();
     },
+    think: (thoughts: string) => {
+      const last = turns.at(-1);
+      if (last?.role === "assistant") last.thoughts += thoughts;
+      else turns = [newTurn("user", "Hi"), newTurn("assistant", "", { thoughts })];
+      records.now();
+    },
     say: (text: string) => {
       turns = [...turns, newTurn("user", text)];
       records.now();
@@ -60,6 +66,14 @@ describe("Records", () => {
     await drawer.answer();
     expect(drawer.kept.get("A")?.turns.map(({ text }) => text)).toEqual(["In A", "More"]);
     expect(drawer.kept.size).toBe(2);
+  });
+
+  it("keeps thoughts that grow", async () => {
+    const { drawer, records, think } = tab();
+    think("Hm");
+    think(", well");
+    await drawer.answer();
+    expect(drawer.kept.get(records.shelf.id)?.turns.at(-1)?.thoughts).toBe("Hm, well");
   });
 
   it("shows the one that was asked for last", async () => {
