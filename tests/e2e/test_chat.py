@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,8 @@ def test_a_reply_goes_on_after_a_drop(tab: Tab, scripted: Scripted) -> None:
     scripted.reply, scripted.resume = breaking, resuming
     page = tab.open(scripted.url)
     tab.ask("More")
-    assert tab.finish() == "Half a loaf"
+    tab.finish()
+    expect(page.locator(".turn.assistant .text")).to_have_text("Half a loaf")
     expect(page.locator("#notice")).to_be_hidden()
     assert scripted.sessions[-1][0]["type"] == "x_response.resume"
     assert scripted.sessions[-1][0]["starting_after"] == 2
@@ -95,6 +97,7 @@ def test_conversations_are_kept(tab: Tab, scripted: Scripted) -> None:
     scripted.reply = echo
     page = tab.open(scripted.url)
     tab.ask("About rivers")
+    expect(page.locator(".turn.assistant .text")).to_have_text(re.compile(r"^Aye page_\d+$"))  # all of it is drawn
     first = tab.finish()
     page.click("#new")
     tab.ask("About roads")
@@ -179,33 +182,43 @@ def test_a_browser_that_keeps_nothing(tab: Tab, scripted: Scripted) -> None:
 
 
 def test_the_prompt_is_made_while_it_is_typed(tab: Tab, scripted: Scripted) -> None:
-    def talk(connection: ServerConnection, event: Event) -> None:
-        say(connection, "x_input_text.prefilled", tokens=30, stable_tokens=28)
-        complete(connection, "Aye")
+    pending = ""
 
-    scripted.reply = talk
+    def answer(connection: ServerConnection, event: Event) -> None:
+        """As the real server; when the text is sent, what was still on its way comes before the answer to that."""
+        nonlocal pending
+        if event["type"] in ("input_text.append", "input_text.commit"):
+            pending += event.get("text", "")
+            end = len(pending)
+            say(connection, "x_input_text.prefilled", tokens=end + 20, stable_tokens=end, text_end=end)
+        if event["type"] in ("input_text.clear", "input_text.commit"):
+            pending = ""
+            say(connection, "input_text.cleared" if event["type"] == "input_text.clear" else "input_text.committed")
+
+    scripted.reply, scripted.answer = (lambda connection, event: complete(connection, "Aye")), answer
     page = tab.open(scripted.url)
     expect(page.locator("#chip")).to_have_text("scripted")
     page.focus("#message")
     page.keyboard.type("Tell me more")
-    page.wait_for_timeout(300)
+    ahead = page.locator("#ahead")
+    expect(ahead).to_have_text("32 tokens of prompt, 12 ready")
     page.keyboard.press("Enter")
     tab.finish()
+    expect(ahead).to_have_count(0)
     assert scripted.said() == [("user", "Tell me more")]
     kinds = [event["type"] for event in scripted.sessions[-1]]
     assert kinds[:2] == ["session.update", "input_text.append"]
     assert kinds[-2:] == ["input_text.commit", "response.create"]
-    expect(page.locator("#ahead")).to_have_text("30 tokens of prompt, 28 ready")
 
     page.keyboard.type("And")
-    page.wait_for_timeout(300)
+    expect(ahead).to_have_text("23 tokens of prompt, 3 ready")
     page.keyboard.type(" so on")
     page.keyboard.press("Enter")  # before the pause has passed
     tab.finish()
     assert scripted.said() == [("user", "Tell me more"), ("user", "And so on")]
 
     page.keyboard.type("Left here")
-    page.wait_for_timeout(300)
+    expect(ahead).to_have_text(re.compile("9 ready$"))
     page.reload()
     assert page.input_value("#message") == "Left here"
 
@@ -241,7 +254,8 @@ def test_shortcuts_and_help(tab: Tab, scripted: Scripted) -> None:
 
 
 def test_a_reply_is_said_once_and_whole(tab: Tab, scripted: Scripted) -> None:
-    scripted.reply = lambda connection, event: complete(connection, *(f" word{i}" for i in range(20)))
+    words = [f" word{i}" for i in range(20)]
+    scripted.reply = lambda connection, event: complete(connection, "**So**:", *words)
     page = tab.open(scripted.url)
     page.evaluate("""() => {
         window.said = [];
@@ -250,10 +264,12 @@ def test_a_reply_is_said_once_and_whole(tab: Tab, scripted: Scripted) -> None:
         new MutationObserver(() => said.push(spoken.textContent)).observe(spoken, kinds);
     }""")
     tab.ask("Count")
-    text = tab.finish()
-    page.wait_for_timeout(100)
+    tab.finish()
+    expect(page.locator("#spoken")).to_contain_text("word19")
+    text = texts(tab)[-1]
     said = page.evaluate("window.said")
     assert len(said) == 1
+    assert text.startswith("So:")
     assert said[0].strip().startswith(text.strip())
     live = page.locator("[aria-live]:not([aria-live=off]), [role=status], [role=alert]")
     assert not any("word19" in region.inner_text() for region in live.all() if region.get_attribute("id") != "spoken")

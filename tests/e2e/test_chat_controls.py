@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from browser import Tab
+from browser import REPLY_MS, Tab
 from playwright.sync_api import Browser, expect
 from scripted_page import Event, Scripted, complete, say, stream
 from websockets.sync.server import ServerConnection
@@ -102,6 +104,35 @@ def test_a_long_conversation_opens_at_its_end(tab: Tab, scripted: Scripted) -> N
     )
 
 
+# steps: whether they are there to begin with. Pressed: what is to be seen with the steps, and with a panel beside them.
+@pytest.mark.parametrize(
+    ("width", "steps", "pressed", "panel"),
+    [
+        (320, False, {"#steps"}, {"#settings"}),
+        (1100, False, {"#steps"}, {"#settings", ".chat-middle"}),
+        (1199, False, {"#steps"}, {"#settings", ".chat-middle"}),
+        (1200, True, {"#steps", ".chat-middle"}, {"#steps", "#settings", ".chat-middle"}),
+    ],
+)
+def test_steps_stand_beside_the_conversation_where_there_is_room(
+    chromium: Browser, scripted: Scripted, width: int, steps: bool, pressed: set[str], panel: set[str]
+) -> None:
+    context = chromium.new_context(viewport={"width": width, "height": 700})
+    page = Tab.of(context.new_page()).open(scripted.url)
+    parts = ("#steps", "#settings", ".chat-middle")
+    expect(page.locator("#steps")).to_be_visible(visible=steps)
+    if not steps:
+        page.click("#steps-toggle")
+    assert {part for part in parts if page.locator(part).is_visible()} == pressed
+    page.click("#settings-toggle")
+    expect(page.locator("#settings")).to_be_visible()
+    assert {part for part in parts if page.locator(part).is_visible()} == panel
+    page.get_by_role("button", name="New conversation", exact=True).click()
+    hint = page.evaluate("getComputedStyle(document.querySelector('#keys')).display")
+    assert (hint == "none") == (width == 320)
+    context.close()
+
+
 @pytest.mark.parametrize("width", [320, 1000, 1920])
 def test_panels_leave_a_way_back(chromium: Browser, scripted: Scripted, width: int) -> None:
     context = chromium.new_context(viewport={"width": width, "height": 700})
@@ -114,3 +145,18 @@ def test_panels_leave_a_way_back(chromium: Browser, scripted: Scripted, width: i
         expect(page.locator(panel)).to_be_hidden()
         expect(page.locator("#message")).to_be_focused()
     context.close()
+
+
+def test_a_real_server_tells_of_the_prompt_until_it_is_sent(tab: Tab, server: str) -> None:
+    page = tab.open(server)
+    tab.settings()
+    page.fill("#max-tokens", "4")
+    page.focus("#message")
+    page.keyboard.type("Tell me about the longest of all rivers, please.")
+    expect(page.locator("#ahead")).to_have_text(re.compile(r"\d+ tokens of prompt, \d+ ready"), timeout=REPLY_MS)
+    page.keyboard.press("Enter")
+    expect(page.locator(".turn.assistant")).to_be_visible()
+    expect(page.locator("#ahead")).to_have_count(0)
+    tab.finish()
+    expect(page.locator("#ahead")).to_have_count(0)
+    assert tab.complaints == []

@@ -9,12 +9,14 @@ import type { Settings } from "../settings/parse";
 import { Trace } from "../spec/trace";
 import { advice } from "../wire/errors";
 import type { Fault, ResponseBody, ServerEvent } from "../wire/events";
+import { sameAgain } from "./again";
+import { end, ending, grow, name, THOUGHTS } from "./growth";
 import { type Effect, type Notice, type Phase, type Prefilled, send } from "./outcome";
 import { tooLong } from "./requests";
 import { Session } from "./session";
-import { newReply, newTurn, summary, type Turn, type TurnState } from "./turns";
+import { begun, newReply, newTurn, type Turn, type TurnState } from "./turns";
 
-const ASKS_PER_TURN = 2; // a turn whose socket drops before any text is asked once more by itself
+const ASKS_PER_TURN = 2; // a turn whose socket drops before anything came is asked once more by itself
 const LOST = "connection lost";
 
 export class Conversation {
@@ -42,7 +44,7 @@ export class Conversation {
 
   /** The person writes, and has written `text` so far. */
   type(text: string, instructions: string): Effect[] {
-    if (text === "") this.prefilled = null;
+    if (text.trim() === "") this.prefilled = null;
     return this.#session.linked ? send(this.#session.type(text, instructions)) : [];
   }
 
@@ -73,7 +75,8 @@ export class Conversation {
   /** Another reply in place of the last one, or the one that is missing. */
   retry(settings: Settings, now: number): Effect[] {
     if (this.busy || this.turns.length === 0) return [];
-    return this.#replace(this.turns.length - (this.reply ? 1 : 0), [], "The reply is replaced.", settings, now);
+    const sentence = ["The reply is replaced.", sameAgain(this.reply, settings)].filter(Boolean).join(" ");
+    return this.#replace(this.turns.length - (this.reply ? 1 : 0), [], sentence, settings, now);
   }
 
   /** The turns as they were before the newest edit. */
@@ -85,7 +88,7 @@ export class Conversation {
   stop(): Effect[] {
     if (this.phase !== "asking" && this.phase !== "replying") return [];
     if (!this.#session.linked) {
-      if (this.reply?.text === "") return this.#withdraw(null);
+      if (!this.#begun) return this.#withdraw(null);
       this.#end("stopped", "stopped");
       return [];
     }
@@ -136,15 +139,20 @@ export class Conversation {
       case "session.created":
         return this.#up(event.session, now);
       case "response.created":
-        if (this.busy) this.#name(event.response?.id);
+        if (this.busy && this.reply) name(this.reply, event.response?.id);
         return this.phase === "stopping" ? send(this.#session.cancel()) : []; // the first may have come before there was a response
       case "response.output_text.delta":
+      case THOUGHTS:
         if (this.#ours(event.response_id)) this.#grow(event, now);
         return [];
       case "response.done":
         return this.#ours(event.response?.id) ? this.#finish(event.response ?? {}, now) : [];
       case "x_input_text.prefilled":
-        this.prefilled = { tokens: event.tokens ?? 0, ready: event.stable_tokens ?? 0 };
+        if (this.#session.ahead) this.prefilled = { tokens: event.tokens ?? 0, ready: event.stable_tokens ?? 0 };
+        return [];
+      case "input_text.cleared":
+      case "input_text.committed":
+        this.#session.typed();
         return [];
       case "error":
         return this.#fault(event.error ?? {}, now);
@@ -153,8 +161,8 @@ export class Conversation {
     }
   }
 
-  #name(id: string | undefined): void {
-    if (id !== undefined && this.reply) this.reply.place ??= { id, seq: 0 };
+  get #begun(): boolean {
+    return this.reply !== null && begun(this.reply);
   }
 
   #ours(id: string | undefined): boolean {
@@ -178,7 +186,7 @@ export class Conversation {
     const before = this.turns;
     this.turns = [...before.slice(0, at), ...turns];
     const effects = [...this.#renew(), ...this.#begin(settings, now)];
-    const lost = before.slice(at).some(({ text }) => text !== "");
+    const lost = before.slice(at).some(begun);
     this.#before = lost ? before : null;
     if (lost) this.notice = { text: sentence, action: "undo" };
     return effects;
@@ -216,30 +224,21 @@ export class Conversation {
     return this.phase === "asking" ? [...said, ...this.#ask(now)] : said;
   }
 
-  #grow({ delta, response_id, x_seq, x_spec }: ServerEvent, now: number): void {
+  #grow(event: ServerEvent, now: number): void {
     const reply = this.reply;
-    if (delta === undefined || !reply) return;
-    this.#name(response_id);
-    if (reply.place && x_seq !== undefined) {
-      if (x_seq <= reply.place.seq) return; // a resumed reply may bring a delta again
-      reply.place.seq = x_seq;
-    }
-    reply.trace?.push(delta, x_spec, now);
-    reply.text += delta;
-    if (this.phase === "asking") this.phase = "replying";
+    if (!reply) return;
+    grow(reply, event, now);
+    if (this.phase === "asking" && begun(reply)) this.phase = "replying";
   }
 
-  #finish({ status, status_details: details, usage }: ResponseBody, now: number): Effect[] {
-    const empty = this.reply?.text === "";
-    this.reply?.trace?.finish(usage, now);
-    if (status === "failed") {
-      const why = advice(details?.error ?? {}, "The server could not finish the reply; try again.");
-      if (empty) return this.#withdraw(why);
-      this.#end("failed", "broken off");
-      this.notice = { text: why, action: "retry" };
-    } else if (status === "cancelled") this.#end("stopped", "stopped");
-    else if (status === "incomplete") this.#end("cut", "length limit reached");
-    else this.#end("done", empty ? "the model had nothing to say" : "");
+  #finish(body: ResponseBody, now: number): Effect[] {
+    const reply = this.reply;
+    if (!reply) return [];
+    reply.trace?.finish(body.usage, now);
+    const { state, note, fault } = ending(reply, body);
+    if (fault !== null && !begun(reply)) return this.#withdraw(fault);
+    this.#end(state, note);
+    if (fault !== null) this.notice = { text: fault, action: "retry" };
     return [];
   }
 
@@ -253,7 +252,7 @@ export class Conversation {
     }
     const sentence = advice(fault, "The server reported an error without saying which; try again.");
     const refused = purpose === "turn" || (!fault.event_id && !this.reply?.place);
-    if (this.busy && this.reply?.text === "" && refused) return this.#withdraw(sentence);
+    if (this.busy && !this.#begun && refused) return this.#withdraw(sentence);
     this.notice = { text: sentence };
     return [];
   }
@@ -262,23 +261,18 @@ export class Conversation {
   #gone(now: number): Effect[] {
     if (this.reply) this.reply.place = null;
     if (this.phase === "stopping") this.#end("stopped", "stopped");
-    else if (this.reply?.text !== "" || this.#asks >= ASKS_PER_TURN) this.#interrupt();
+    else if (this.#begun || this.#asks >= ASKS_PER_TURN) this.#interrupt();
     return this.#replay(now);
   }
 
   #interrupt(): void {
-    const when = this.reply?.text ? "during the reply; what had arrived is kept" : "twice before the reply began";
+    const when = this.#begun ? "during the reply; what had arrived is kept" : "twice before the reply began";
     this.#end("interrupted", LOST);
     this.notice = { text: `The connection was lost ${when}.`, action: "retry" };
   }
 
   #end(state: TurnState, note: string): void {
-    const reply = this.reply;
-    if (reply) {
-      Object.assign(reply, { state, place: null });
-      reply.trace?.close();
-      reply.note = [note, summary(reply)].filter(Boolean).join(" · ");
-    }
+    if (this.reply) end(this.reply, state, note);
     this.phase = "idle";
     this.#session.settle();
   }

@@ -11,10 +11,17 @@ function fileName(title: string, ending: string): string {
   return `${plain || "conversation"}.${ending}`;
 }
 
-/** For people. The turns' own Markdown stays as it is, below a heading each. */
+function quoted(thoughts: string): string {
+  return `> *Thoughts*\n>\n${thoughts.trim().replace(/^/gm, "> ")}\n\n`;
+}
+
+/** For people. The turns' own Markdown stays as it is, below a heading each, and below what the model thought. */
 export function markdownFile(title: string | null, turns: KeptTurn[]): Exported {
   const name = titleOf({ title, turns });
-  const parts = turns.map(({ role, text, note }) => `## ${NAMES[role]}\n\n${text}${note ? `\n\n*${note}*` : ""}\n`);
+  const parts = turns.map(({ role, text, thoughts, note }) => {
+    const said = `${thoughts ? quoted(thoughts) : ""}${text}`;
+    return `## ${NAMES[role]}\n\n${said}${note ? `\n\n*${note}*` : ""}\n`;
+  });
   return { name: fileName(name, "md"), type: "text/markdown", content: [`# ${name}\n`, ...parts].join("\n") };
 }
 
@@ -23,7 +30,7 @@ export function jsonFile(title: string | null, turns: KeptTurn[], instructions: 
   const name = titleOf({ title, turns });
   const system = instructions ? [{ role: "system", content: instructions }] : [];
   const said = turns.map(({ role, text }) => ({ role, content: text }));
-  const notes = turns.map(({ state, note }) => ({ state, note }));
+  const notes = turns.map(({ state, note, thoughts }) => ({ state, note, thoughts })); // no API takes thoughts back
   const content = JSON.stringify({ title: name, model, messages: [...system, ...said], turns: notes }, null, 2);
   return { name: fileName(name, "json"), type: "application/json", content: `${content}\n` };
 }

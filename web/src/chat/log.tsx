@@ -30,6 +30,7 @@ export function Log({ room, actions }: { room: Room; actions: TurnActions }) {
             busy={busy}
             editing={room.editing.value === turn.key}
             looked={shown === turn.key}
+            traced={turn.trace !== null && turn.trace.steps.length > 0}
             tick={room.frames.tick}
             actions={actions}
           />

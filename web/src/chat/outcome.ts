@@ -5,7 +5,7 @@ import type { ClientEvent } from "../wire/events";
 /** renew: a new socket, whose session starts empty. restore: the person's words go back to the composer. */
 export type Effect = { do: "send"; event: ClientEvent } | { do: "renew" } | { do: "restore"; text: string };
 
-/** idle: nothing runs. asking: no text yet. replying: text arrives. stopping: cancel was sent. */
+/** idle: nothing runs. asking: nothing has come yet. replying: text or thoughts arrive. stopping: cancel was sent. */
 export type Phase = "idle" | "asking" | "replying" | "stopping";
 
 /** A sentence for the person, and what can be done about it besides dismissing it. */

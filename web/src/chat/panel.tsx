@@ -55,10 +55,12 @@ export interface PanelProps {
   theme: Signal<Theme>;
   /** The key that is used; "" for none. */
   apiKey: string;
+  /** The key's field is to have the focus; taken back once it has. */
+  wanted: Signal<boolean>;
   done(): void;
 }
 
-export function Panel({ room, settings, theme, apiKey, done }: PanelProps) {
+export function Panel({ room, settings, theme, apiKey, wanted, done }: PanelProps) {
   const fields = useRef(new Map<string, HTMLInputElement>());
   const values = settings.value;
   const problem = room.problem.value;
@@ -125,7 +127,7 @@ export function Panel({ room, settings, theme, apiKey, done }: PanelProps) {
           ))}
         </fieldset>
       </form>
-      <KeyForm apiKey={apiKey} setKey={(key) => room.setKey(key)} />
+      <KeyForm apiKey={apiKey} wanted={wanted} setKey={(key) => room.setKey(key)} />
       <button type="button" id="settings-done" onClick={done}>
         Done
       </button>
@@ -133,8 +135,16 @@ export function Panel({ room, settings, theme, apiKey, done }: PanelProps) {
   );
 }
 
-function KeyForm({ apiKey, setKey }: { apiKey: string; setKey(key: string): void }) {
+type KeyFormProps = Pick<PanelProps, "apiKey" | "wanted"> & { setKey(key: string): void };
+
+function KeyForm({ apiKey, wanted, setKey }: KeyFormProps) {
   const field = useRef<HTMLInputElement>(null);
+  const asked = wanted.value;
+  useEffect(() => {
+    if (!asked) return;
+    field.current?.focus();
+    wanted.value = false;
+  }, [asked, wanted]);
   return (
     <form
       id="key-form"

@@ -2,7 +2,7 @@
 
 import { recall, remember } from "../settings/storage";
 import { Cabinet } from "./cabinet";
-import { Shelf, type Word } from "./shelf";
+import { type Outside, Shelf, type Word } from "./shelf";
 import { keep, type Turn, unkeep } from "./turns";
 
 const PAUSE_MS = 1_000; // while a reply streams it is kept this often
@@ -21,12 +21,13 @@ export class Records {
   readonly #options: RecordsOptions;
   readonly #channel = new BroadcastChannel("paceline.conversations");
   #timer = 0;
+  #places = 0; // counts up each time something else is to stand in the open one's place
   #kept = mark([]); // of what was kept or shown last
 
-  constructor(options: RecordsOptions) {
+  constructor(options: RecordsOptions, cabinet: Outside["cabinet"] = new Cabinet()) {
     this.#options = options;
     this.shelf = new Shelf({
-      cabinet: new Cabinet(),
+      cabinet,
       tell: (word) => this.#channel.postMessage(word),
       newId,
       now: Date.now,
@@ -59,6 +60,7 @@ export class Records {
   }
 
   fresh(): void {
+    this.#places += 1;
     this.shelf.fresh();
     this.#settle();
   }
@@ -68,12 +70,12 @@ export class Records {
   }
 
   async #show(id: string, resume: boolean): Promise<void> {
-    const kept = await this.shelf.open(id);
-    if (!kept) return;
-    if (this.#options.turns().length > 0) {
-      this.shelf.fresh(); // the person was faster, and goes on with what was begun
-      return;
-    }
+    this.#places += 1;
+    const place = this.#places;
+    const kept = await this.shelf.find(id);
+    // The person was faster, and goes on with what was opened or begun meanwhile.
+    if (!kept || place !== this.#places || this.#options.turns().length > 0) return;
+    this.shelf.take(kept);
     this.#options.show(unkeep(kept.turns), resume);
     this.#settle();
   }
@@ -96,8 +98,9 @@ export class Records {
   }
 
   async #heard(word: Word): Promise<void> {
+    const place = this.#places;
     const kept = await this.shelf.heard(word);
-    if (!kept || !this.#same() || this.#options.at()) return;
+    if (!kept || place !== this.#places || !this.#same() || this.#options.at()) return;
     this.shelf.adopt(kept);
     this.#options.show(unkeep(kept.turns), false);
     this.#settle();
@@ -113,7 +116,7 @@ interface Mark {
 function mark(turns: Turn[]): Mark {
   const last = turns.at(-1);
   const shape = `${turns.length} ${last?.key} ${last?.state} ${last?.place?.id}`;
-  return { shape, length: last?.text.length ?? 0 };
+  return { shape, length: last ? last.text.length + last.thoughts.length : 0 };
 }
 
 // Not crypto.randomUUID, which a page has only where it came over HTTPS or from the machine itself.

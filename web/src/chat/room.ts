@@ -11,14 +11,17 @@ import type { Server } from "../wire/server";
 import { Conversation } from "./conversation";
 import type { Effect } from "./outcome";
 import { Records } from "./records";
-import type { Turn } from "./turns";
+import type { Saying } from "./spoken";
+import { forgetSteps, type Turn } from "./turns";
 
 const STOP_PATIENCE_MS = 5_000; // a stop takes one verify step; after this the session is left behind
 const STORE_PATIENCE_MS = 2_000; // browsers' stores have been known to never answer; what comes later is still shown
 const TYPING_PAUSE_MS = 80;
-const LONGEST_SPOKEN = 4_000; // characters, some minutes of speech; whoever wants the rest reads it at their own pace
 const local = () => localStorage;
 const session = () => sessionStorage;
+
+/** What the chat needs of the server. */
+export type ChatServer = Pick<Server, "link" | "setKey">;
 
 export class Room {
   readonly conversation = new Conversation();
@@ -28,7 +31,7 @@ export class Room {
   /** Counts up with everything but growing text: whoever reads it draws the turns anew. */
   readonly shape: Signal<number> = signal(0);
   /** What a screen reader is to say. */
-  readonly spoken: Signal<string> = signal("");
+  readonly saying: Signal<Saying> = signal({ serial: 0, text: "", reply: null });
   /** The composer's text. */
   readonly draft: Signal<string>;
   /** Somebody wants to send what the composer holds, while a reply is still on its way. */
@@ -40,13 +43,13 @@ export class Room {
   /** The key of the reply whose steps are looked at; null: the newest. */
   readonly looked: Signal<number | null> = signal(null);
   readonly #link: Link;
-  readonly #server: Server;
+  readonly #server: ChatServer;
   readonly #values: Signal<FormValues>;
   #patience = 0;
   #typing = 0;
   #speaking: Turn | null = null; // a reply that is said when it is over
 
-  constructor(server: Server, values: Signal<FormValues>) {
+  constructor(server: ChatServer, values: Signal<FormValues>) {
     this.#server = server;
     this.#values = values;
     const drafts = [session, local].map((storage) => recall(storage, "draft").text); // this tab's, or the newest
@@ -64,7 +67,7 @@ export class Room {
       onDown: () => this.#down(),
       onState: (state, sentence) => {
         const aloud = this.news.change(state, sentence);
-        if (aloud) this.spoken.value = aloud;
+        if (aloud) this.aloud(aloud);
         this.shape.value += 1;
       },
     });
@@ -175,6 +178,11 @@ export class Room {
     await this.records.shelf.remove(id);
   }
 
+  /** Has a screen reader say `text`, and before it the reply that has ended. */
+  aloud(text: string, reply: Turn | null = null): void {
+    this.saying.value = { serial: this.saying.value.serial + 1, text, reply };
+  }
+
   tell(sentence: string): void {
     this.#act(() => {
       this.conversation.notice = { text: sentence };
@@ -231,6 +239,7 @@ export class Room {
       return;
     }
     this.#speak();
+    forgetSteps(conversation.turns, this.looked.value);
     this.shape.value += 1; // buttons change with the press that causes it
     this.frames.now();
   }
@@ -252,9 +261,7 @@ export class Room {
     const { busy, reply } = this.conversation;
     if (busy) this.#speaking = reply;
     else if (this.#speaking) {
-      const { text, note } = this.#speaking;
-      const long = text.length > LONGEST_SPOKEN;
-      this.spoken.value = `${long ? `${text.slice(0, LONGEST_SPOKEN)}… and more in the conversation` : text}\n${note}`;
+      this.aloud(this.#speaking.note, this.#speaking);
       this.#speaking = null;
     }
   }

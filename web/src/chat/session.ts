@@ -42,6 +42,16 @@ export class Session {
     return events.length === 0 ? [] : this.#all([...this.#configure(instructions), ...events], "typing");
   }
 
+  /** What was typed is cleared or committed, as was asked for. */
+  typed(): void {
+    this.#typing.answered();
+  }
+
+  /** Whether what is told of typed text is about the newest. */
+  get ahead(): boolean {
+    return this.#typing.current;
+  }
+
   /** An event of `type` was refused: the text is only sent with its turn. */
   refuseTyping(): void {
     this.#typing.refuse();

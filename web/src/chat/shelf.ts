@@ -9,6 +9,8 @@ import type { KeptTurn } from "./turns";
 export const NOT_KEPT =
   "This browser keeps no conversations, its storage is full or forbidden; export what you want to have later.";
 export const COPIED = "This conversation was changed in another tab too; yours goes on as a copy.";
+export const GONE = "This conversation is not there any more; it was deleted in another tab.";
+export const RESTORED = "Another tab goes on with this conversation; what was deleted here is back as a copy.";
 
 /** What tabs tell each other: a conversation was kept or removed. settled: no reply of it runs. */
 export interface Word {
@@ -62,13 +64,22 @@ export class Shelf {
     });
   }
 
-  /** The kept conversation, which is the open one from now on; null where there is none, and nothing changes. */
-  open(id: string): Promise<Kept | null> {
+  /** The kept conversation; null where there is none, which is told where the list has it. */
+  find(id: string): Promise<Kept | null> {
     return this.#after(async () => {
-      const kept = (await this.#outside.cabinet.load(id)) ?? null;
-      if (kept) this.#current = { id, title: kept.title, revision: kept.revision };
-      return kept;
+      const kept = await this.#outside.cabinet.load(id);
+      if (kept) return kept;
+      if (this.entries.value.some((entry) => entry.id === id)) {
+        this.notice.value = GONE;
+        await this.#list();
+      }
+      return null;
     });
+  }
+
+  /** It is the open one from now on. */
+  take({ id, title, revision }: Kept): void {
+    this.#current = { id, title, revision };
   }
 
   /** Keeps the open conversation as it is now; one without turns is not kept. */
@@ -80,14 +91,13 @@ export class Shelf {
         current.revision = 0;
         return;
       }
-      const settled = turns.at(-1)?.state !== "running";
       if (!(await this.#put(current, turns))) {
-        const title = `${titleOf({ title: current.title, turns })} (copy)`;
+        const title = copyOf({ title: current.title, turns });
         Object.assign(current, { id: this.#outside.newId(), title, revision: 0 });
         await this.#put(current, turns);
         this.notice.value = COPIED;
       }
-      this.#outside.tell({ id: current.id, settled });
+      this.#outside.tell({ id: current.id, settled: settled(turns) });
       await this.#list();
     });
   }
@@ -97,11 +107,14 @@ export class Shelf {
     return this.#after(async () => {
       const kept = await this.#outside.cabinet.load(id);
       if (!kept) return;
-      const current = id === this.#current.id ? this.#current : { ...kept };
-      current.title = title.trim() || null;
-      current.revision = kept.revision;
-      await this.#put(current, kept.turns, kept.at); // nothing was said, so its place in the list stays
-      this.#outside.tell({ id, settled: false });
+      const current = this.#current; // another one may be open when it is done
+      const named = { ...kept, title: title.trim() || null, revision: kept.revision + 1 };
+      if (await this.#outside.cabinet.save(named, kept.revision)) {
+        // Where another tab said more meanwhile, the turns here are still those of an older revision.
+        const revision = current.revision === kept.revision ? named.revision : current.revision;
+        if (id === current.id) Object.assign(current, { title: named.title, revision });
+        this.#outside.tell({ id, settled: settled(kept.turns) });
+      }
       await this.#list();
     });
   }
@@ -117,8 +130,15 @@ export class Shelf {
   restore(): Promise<void> {
     return this.#after(async () => {
       const kept = this.removed.value;
-      this.removed.value = null;
-      if (kept) await this.#outside.cabinet.save(kept, 0);
+      if (!kept) return;
+      let { id } = kept;
+      if (!(await this.#outside.cabinet.save(kept, 0))) {
+        id = this.#outside.newId();
+        await this.#outside.cabinet.save({ ...kept, id, title: copyOf(kept) }, 0);
+        this.notice.value = RESTORED;
+      }
+      this.removed.value = null; // only now, for the store may have refused it
+      this.#outside.tell({ id, settled: false });
       await this.#list();
     });
   }
@@ -138,12 +158,8 @@ export class Shelf {
     Object.assign(this.#current, { title, revision });
   }
 
-  async #put(
-    current: Pick<Kept, "id" | "title" | "revision">,
-    turns: KeptTurn[],
-    at: number = this.#outside.now(),
-  ): Promise<boolean> {
-    const kept = { ...current, turns, at, revision: current.revision + 1 };
+  async #put(current: Pick<Kept, "id" | "title" | "revision">, turns: KeptTurn[]): Promise<boolean> {
+    const kept = { ...current, turns, at: this.#outside.now(), revision: current.revision + 1 };
     const done = await this.#outside.cabinet.save(kept, current.revision);
     if (done) current.revision = kept.revision;
     return done;
@@ -169,4 +185,12 @@ export class Shelf {
       return null as T;
     });
   }
+}
+
+function copyOf(kept: Pick<Kept, "title" | "turns">): string {
+  return `${titleOf(kept)} (copy)`;
+}
+
+function settled(turns: readonly KeptTurn[]): boolean {
+  return turns.at(-1)?.state !== "running";
 }

@@ -4,6 +4,7 @@ import type { Signal } from "@preact/signals";
 import { Component } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ReplyText } from "./reply";
+import { Thoughts } from "./thoughts";
 import type { Turn } from "./turns";
 
 const COPIED_MS = 2_000;
@@ -31,6 +32,8 @@ export interface TurnProps {
   editing: boolean;
   /** Its steps are being looked at. */
   looked: boolean;
+  /** Its steps are still known. */
+  traced: boolean;
   tick: Signal<number>;
   actions: TurnActions;
 }
@@ -47,6 +50,7 @@ export class TurnView extends Component<TurnProps> {
       <article class={`turn ${turn.role}`} data-state={state} id={`turn-${turn.key}`}>
         <h2>{mine ? "You" : "Model"}</h2>
         {editing ? <Edit turn={turn} actions={actions} /> : mine && <UserText text={turn.text} />}
+        {!mine && <Thoughts turn={turn} tick={tick} />}
         {!mine && <ReplyText turn={turn} tick={tick} />}
         {note && <p class="note">{note}</p>}
         {!editing && state !== "running" && <Deeds {...rest} turn={turn} actions={actions} />}
@@ -63,9 +67,9 @@ function UserText({ text }: { text: string }) {
   );
 }
 
-type DeedsProps = Pick<TurnProps, "turn" | "last" | "busy" | "looked" | "actions">;
+type DeedsProps = Pick<TurnProps, "turn" | "last" | "busy" | "looked" | "traced" | "actions">;
 
-function Deeds({ turn, last, busy, looked, actions }: DeedsProps) {
+function Deeds({ turn, last, busy, looked, traced, actions }: DeedsProps) {
   const again = last && !busy && turn.role === "assistant";
   return (
     <div class="chat-deeds">
@@ -85,7 +89,7 @@ function Deeds({ turn, last, busy, looked, actions }: DeedsProps) {
           Go on
         </button>
       )}
-      {turn.trace && turn.trace.steps.length > 0 && (
+      {traced && (
         <button type="button" data-action="look" aria-pressed={looked} onClick={() => actions.look(turn)}>
           Look at the steps
         </button>

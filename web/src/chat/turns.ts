@@ -22,12 +22,14 @@ export interface Turn {
   readonly key: number;
   readonly role: Role;
   text: string;
+  /** What the model thought on its way to the text; "" where it told nothing. */
+  thoughts: string;
   state: TurnState;
   /** How it ended and came about; "" where there is nothing to say. */
   note: string;
-  /** null: a turn of the person's, or one that was made before the page was loaded. */
+  /** null: a turn of the person's, one that was made before the page was loaded, or an older one (`forgetSteps`). */
   trace: Trace | null;
-  /** What the reply was asked for with; null as above. */
+  /** What the reply was asked for with; null: a turn of the person's, or one made before the page was loaded. */
   settings: Settings | null;
   /** null: not announced yet, or over. */
   place: Place | null;
@@ -40,13 +42,29 @@ export interface KeptTurn {
   state: TurnState;
   note: string;
   place?: Place;
+  /** The end of them. */
+  thoughts?: string;
 }
+
+const TRACES = 8; // newest replies whose steps stay; those of 500 tokens take about 0.25 MB
+const LONGEST_THOUGHTS = 50_000; // characters that are kept; what stands nearest to the answer says most about it
 
 let made = 0;
 
 export function newTurn(role: Role, text: string, more: Partial<Turn> = {}): Turn {
   made += 1;
-  return { key: made, role, text, state: "done", note: "", trace: null, settings: null, place: null, ...more };
+  return {
+    key: made,
+    role,
+    text,
+    thoughts: "",
+    state: "done",
+    note: "",
+    trace: null,
+    settings: null,
+    place: null,
+    ...more,
+  };
 }
 
 /** A reply that is asked for with `settings`, at `now` in milliseconds. */
@@ -54,23 +72,43 @@ export function newReply(settings: Settings, now: number): Turn {
   return newTurn("assistant", "", { state: "running", trace: new Trace(now), settings });
 }
 
-export function keep({ role, text, state, note, place }: Turn): KeptTurn {
-  return place === null ? { role, text, state, note } : { role, text, state, note, place: { ...place } };
+/** Whether anything of the reply has come. */
+export function begun({ text, thoughts }: Turn): boolean {
+  return text !== "" || thoughts !== "";
+}
+
+export function keep({ role, text, thoughts, state, note, place }: Turn): KeptTurn {
+  const kept: KeptTurn = { role, text, state, note };
+  if (place !== null) kept.place = { ...place };
+  if (thoughts !== "") kept.thoughts = newest(thoughts);
+  return kept;
+}
+
+function newest(thoughts: string): string {
+  if (thoughts.length <= LONGEST_THOUGHTS) return thoughts;
+  return `…${thoughts.slice(1 - LONGEST_THOUGHTS).replace(/^[\udc00-\udfff]/, "")}`;
 }
 
 /** Stored turns back as turns. */
 export function unkeep(kept: readonly KeptTurn[]): Turn[] {
-  return kept.map(({ role, text, state, note, place = null }) => newTurn(role, text, { state, note, place }));
+  return kept.map(({ role, text, thoughts = "", state, note, place = null }) =>
+    newTurn(role, text, { thoughts, state, note, place }),
+  );
 }
 
 /** Whether what was stored is a turn. */
 export function isKeptTurn(stored: unknown): stored is KeptTurn {
-  const { role, text, state, note, place } = (stored ?? {}) as Partial<KeptTurn>;
+  const { role, text, thoughts, state, note, place } = (stored ?? {}) as Partial<KeptTurn>;
   const speaks = role === "user" || role === "assistant";
   const placed = place === undefined || (typeof place?.id === "string" && typeof place.seq === "number");
-  return (
-    speaks && placed && typeof text === "string" && STATES.includes(state as TurnState) && typeof note === "string"
-  );
+  const worded = typeof text === "string" && typeof note === "string" && typeof (thoughts ?? "") === "string";
+  return speaks && placed && worded && STATES.includes(state as TurnState);
+}
+
+/** Lets go of the steps of all but the newest replies; looked: the key of one whose steps stay in any case. */
+export function forgetSteps(turns: readonly Turn[], looked: number | null): void {
+  const traced = turns.filter(({ trace }) => trace !== null);
+  for (const turn of traced.slice(0, -TRACES)) if (turn.key !== looked) turn.trace = null;
 }
 
 /** One line that says how a reply came about, enough to make it again. */

@@ -8,17 +8,28 @@ export class Typing {
   #held = ""; // what the session has as pending text, as far as is known
   #known = true; // false: events may have been lost on the way
   #refused = false;
+  #unanswered = 0; // clears and commits; what is told before their answers is about a former text
 
   /** The session is new and holds nothing. */
   reset(): void {
-    this.#held = "";
-    this.#known = true;
-    this.#refused = false;
+    this.#empty();
+    this.#unanswered = 0;
   }
 
   /** What the session holds is not known any more: a socket broke. */
   doubt(): void {
     this.#known = false;
+    this.#unanswered = 0;
+  }
+
+  /** The session did what a clear or a commit asked for. */
+  answered(): void {
+    this.#unanswered = Math.max(0, this.#unanswered - 1);
+  }
+
+  /** Whether what the session tells now is about the text it was sent last. */
+  get current(): boolean {
+    return this.#held !== "" && this.#unanswered === 0;
   }
 
   /** The session did not take an event: it is not asked again before the turn is sent. */
@@ -40,7 +51,8 @@ export class Typing {
   /** The event that makes the held text a turn; null where the session does not hold exactly `text`. */
   commit(text: string): ClientEvent | null {
     if (!this.#known || this.#held !== text) return null;
-    this.reset();
+    this.#empty();
+    this.#unanswered += 1;
     return { type: "input_text.commit" };
   }
 
@@ -50,7 +62,14 @@ export class Typing {
   }
 
   #clear(): ClientEvent[] {
-    this.reset();
+    this.#empty();
+    this.#unanswered += 1;
     return [{ type: "input_text.clear" }];
+  }
+
+  #empty(): void {
+    this.#held = "";
+    this.#known = true;
+    this.#refused = false;
   }
 }

@@ -18,6 +18,7 @@ import { Log } from "./log";
 import { Panel } from "./panel";
 import { Room } from "./room";
 import { type Action, shortcut } from "./shortcuts";
+import { Spoken } from "./spoken";
 import type { TurnActions } from "./turn";
 import { keep } from "./turns";
 import "./chat.css";
@@ -26,14 +27,17 @@ import "./turns.css";
 
 type Side = "settings" | "list";
 
-const ROOM_FOR_STEPS = "(min-width: 75rem)"; // beside the conversation, as in the style sheet
+/** Whether the style sheet has the steps beside the conversation. */
+const roomForSteps = () =>
+  getComputedStyle(document.documentElement).getPropertyValue("--chat-steps").trim() === "beside";
 
 export function Chat({ server, settings, shown }: ViewProps) {
   const room = useMemo(() => new Room(server, settings), [server, settings]);
   const theme = useMemo(() => themeSignal(document.documentElement), []);
   const side = useSignal<Side | null>(null);
-  const steps = useSignal(matchMedia(ROOM_FOR_STEPS).matches);
+  const steps = useSignal(useMemo(roomForSteps, []));
   const help = useSignal(false);
+  const keyWanted = useSignal(false);
   const message = useRef<HTMLTextAreaElement>(null);
   const compose = () => message.current?.focus();
 
@@ -55,7 +59,7 @@ export function Chat({ server, settings, shown }: ViewProps) {
     () => ({
       copy: async (turn) => {
         const done = await copy(turn.text);
-        if (done) room.spoken.value = "Copied.";
+        if (done) room.aloud("Copied.");
         else room.tell("The browser did not allow copying; select the text and copy it by hand.");
         return done;
       },
@@ -132,7 +136,7 @@ export function Chat({ server, settings, shown }: ViewProps) {
         <SideButton id="list-toggle" name="list" side={side.value} panel="conversations" press={toggle}>
           Conversations
         </SideButton>
-        <button type="button" id="new" onClick={fresh}>
+        <button type="button" id="new" aria-label="New conversation" onClick={fresh}>
           New<span class="chat-wordy"> conversation</span>
         </button>
         <SideButton id="settings-toggle" name="settings" side={side.value} panel="settings" press={toggle}>
@@ -158,7 +162,7 @@ export function Chat({ server, settings, shown }: ViewProps) {
           room={room}
           askForKey={() => {
             side.value = "settings";
-            requestAnimationFrame(() => document.getElementById("key")?.focus());
+            keyWanted.value = true;
           }}
         />
         <Notices room={room} dismissed={compose} />
@@ -171,14 +175,13 @@ export function Chat({ server, settings, shown }: ViewProps) {
           settings={settings}
           theme={theme}
           apiKey={server.key.value}
+          wanted={keyWanted}
           done={() => toggle("settings")}
         />
       )}
       {steps.value && <Steps room={room} />}
       <Help open={help.value} close={() => (help.value = false)} />
-      <p id="spoken" class="unseen" role="status" aria-live="polite">
-        {room.spoken.value}
-      </p>
+      <Spoken saying={room.saying} />
     </main>
   );
 }

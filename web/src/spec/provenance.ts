@@ -52,6 +52,14 @@ export class Provenance {
     });
   }
 
+  /**
+   * A delta of thoughts came with so many tokens: of all that wait, only these may have text to come, where a step both
+   * ended the thoughts and began the text.
+   */
+  thought(tokens: number): void {
+    this.#waiting.splice(0, this.#waiting.length - Math.min(tokens, LOOK_AHEAD));
+  }
+
   /** The token whose text begins here; those before it had none. */
   #next(text: string, source: string): Waiting | undefined {
     const size = /[^\0-\x7f]/.test(text) ? new TextEncoder().encode(text).length : Number.POSITIVE_INFINITY;

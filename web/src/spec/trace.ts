@@ -61,6 +61,17 @@ export class Trace {
 
   /** One text event: its text, its x_spec and when it came, as performance.now(). */
   push(text: string, spec: Spec | undefined, now: number): void {
+    this.#take(spec, now);
+    for (const token of this.#provenance.take(text, spec?.spans)) this.#tokens.push(token);
+  }
+
+  /** One event of thoughts, which are no part of the text: its x_spec and when it came. */
+  think(spec: Spec | undefined, now: number): void {
+    this.#take(spec, now);
+    this.#provenance.thought((spec?.steps ?? []).reduce((sum, { tokens }) => sum + tokens.length, 0));
+  }
+
+  #take(spec: Spec | undefined, now: number): void {
     this.figures.delta(now, spec);
     const steps = (spec?.steps ?? []).map(soundStep);
     this.tally.add(steps, spec?.emitted ?? 0);
@@ -68,7 +79,6 @@ export class Trace {
       this.#provenance.came(step, this.#steps.total);
       this.#steps.push(step);
     }
-    for (const token of this.#provenance.take(text, spec?.spans)) this.#tokens.push(token);
   }
 
   /** The reply is over, and the server did not get to say how it ended. */

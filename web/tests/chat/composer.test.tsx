@@ -5,13 +5,8 @@ import { act } from "preact/test-utils";
 import { expect, test } from "vitest";
 import { Composer } from "../../src/chat/composer";
 import { Room } from "../../src/chat/room";
-import type { FormValues } from "../../src/settings/parse";
 import { Server } from "../../src/wire/server";
-
-const VALUES: FormValues = {
-  ...{ instructions: "", temperature: "", seed: "", maxTokens: "", topP: "", topK: "", minP: "" },
-  ...{ repetitionPenalty: "", speculation: true },
-};
+import { VALUES } from "./talk";
 
 test("Enter during a reply says why nothing is sent, until the reply is over", () => {
   const room = new Room(new Server("http://localhost/"), signal(VALUES));

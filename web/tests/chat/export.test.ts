@@ -17,6 +17,14 @@ it("writes Markdown for people", () => {
   expect(markdownFile("../..", TURNS).name).toBe("conversation.md");
 });
 
+it("writes what the model thought above what it said, and as no message", () => {
+  const thinking: KeptTurn[] = [{ ...(TURNS[1] as KeptTurn), thoughts: "\nHm.\n# Well\n" }];
+  expect(markdownFile("T", thinking).content).toContain("## Model\n\n> *Thoughts*\n>\n> Hm.\n> # Well\n\nA **test**.");
+  const { messages, turns } = JSON.parse(jsonFile("T", thinking, "", "tiny").content);
+  expect(messages).toEqual([{ role: "assistant", content: "A **test**." }]);
+  expect(turns[0].thoughts).toBe("\nHm.\n# Well\n");
+});
+
 it("writes JSON that a chat API takes", () => {
   const { name, type, content } = jsonFile("Ünder", TURNS, "Be brief.", "tiny");
   expect([name, type]).toEqual(["Ünder.json", "application/json"]);

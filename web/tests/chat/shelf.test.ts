@@ -1,38 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { type Kept, titleOf } from "../../src/chat/cabinet";
-import { COPIED, NOT_KEPT, Shelf, type Word } from "../../src/chat/shelf";
-import type { KeptTurn } from "../../src/chat/turns";
-
-const turn = (text: string, more: Partial<KeptTurn> = {}): KeptTurn => ({
-  role: "user",
-  text,
-  state: "done",
-  note: "",
-  ...more,
-});
-
-/** What the browser's store would hold, shared by the tabs of a test. */
-class Drawer {
-  readonly kept = new Map<string, Kept>();
-  full = false;
-
-  async list() {
-    return [...this.kept.values()].map((kept) => ({ id: kept.id, title: titleOf(kept), at: kept.at }));
-  }
-  async load(id: string) {
-    return this.kept.get(id);
-  }
-  async save(kept: Kept, seen: number) {
-    if (this.full) throw new DOMException("full", "QuotaExceededError");
-    const there = this.kept.get(kept.id);
-    if (there && there.revision !== seen) return false;
-    this.kept.set(kept.id, structuredClone(kept));
-    return true;
-  }
-  async remove(id: string) {
-    this.kept.delete(id);
-  }
-}
+import { titleOf } from "../../src/chat/cabinet";
+import { COPIED, GONE, NOT_KEPT, RESTORED, Shelf, type Word } from "../../src/chat/shelf";
+import { Drawer, turn } from "./drawer";
 
 let ids = 0;
 
@@ -48,6 +17,12 @@ function tab(drawer: Drawer) {
     now: () => Math.round(performance.now() * 1e6), // never the same twice
   });
   return { shelf, words };
+}
+
+async function opened(shelf: Shelf, id: string) {
+  const kept = await shelf.find(id);
+  if (kept) shelf.take(kept);
+  return kept;
 }
 
 const titles = (shelf: Shelf) => shelf.entries.value.map(({ title }) => title);
@@ -74,10 +49,9 @@ describe("Shelf", () => {
     ]);
     shelf.fresh();
     expect(shelf.id).not.toBe(id);
-    expect((await shelf.open(id))?.turns.map(({ text }) => text)).toEqual(["Hi", "Hello"]);
+    expect((await opened(shelf, id))?.turns.map(({ text }) => text)).toEqual(["Hi", "Hello"]);
     expect(shelf.id).toBe(id);
-    expect(await shelf.open("none")).toBeNull();
-    expect(shelf.id).toBe(id);
+    expect(await shelf.find("none")).toBeNull();
   });
 
   it("does not keep an empty one, and forgets one that became empty", async () => {
@@ -113,7 +87,47 @@ describe("Shelf", () => {
     expect(titles(shelf)).toEqual([]);
     await shelf.restore();
     expect([titles(shelf), shelf.removed.value]).toEqual([["Hi"], null]);
-    expect((await shelf.open(id))?.turns).toEqual([turn("Hi")]);
+    expect((await shelf.find(id))?.turns).toEqual([turn("Hi")]);
+  });
+
+  it("says where a conversation of its list is gone, and not where it never was there", async () => {
+    const drawer = new Drawer();
+    const one = tab(drawer).shelf;
+    await one.save([turn("Hi")]);
+    const two = tab(drawer).shelf;
+    await two.refresh();
+    await one.remove(one.id);
+    expect([await two.find("none"), two.notice.value]).toEqual([null, ""]);
+    expect([await two.find(one.id), two.notice.value, titles(two)]).toEqual([null, GONE, []]);
+  });
+
+  it("brings back as a copy what another tab has kept again, and tells the others", async () => {
+    const drawer = new Drawer();
+    const one = tab(drawer);
+    await one.shelf.save([turn("Hi")]);
+    const two = tab(drawer).shelf;
+    const { id } = one.shelf;
+    await opened(two, id);
+    await one.shelf.remove(id);
+    await two.save([turn("Hi"), turn("Two")]);
+    await one.shelf.restore();
+    expect(one.shelf.notice.value).toBe(RESTORED);
+    expect(titles(one.shelf)).toEqual(["Hi", "Hi (copy)"]);
+    expect([...drawer.kept.values()].map(({ turns }) => turns.length)).toEqual([2, 1]);
+    expect(one.words.at(-1)?.id).toBe([...drawer.kept.keys()][1]);
+  });
+
+  it("can still bring back what could not be written", async () => {
+    const drawer = new Drawer();
+    const { shelf } = tab(drawer);
+    await shelf.save([turn("Hi")]);
+    await shelf.remove(shelf.id);
+    drawer.full = true;
+    await shelf.restore();
+    expect([shelf.notice.value, shelf.removed.value?.turns]).toEqual([NOT_KEPT, [turn("Hi")]]);
+    drawer.full = false;
+    await shelf.restore();
+    expect([titles(shelf), shelf.removed.value]).toEqual([["Hi"], null]);
   });
 
   it("writes over nothing that another tab wrote", async () => {
@@ -121,7 +135,7 @@ describe("Shelf", () => {
     const one = tab(drawer).shelf;
     await one.save([turn("Hi")]);
     const two = tab(drawer).shelf;
-    await two.open(one.id);
+    await opened(two, one.id);
     await one.save([turn("Hi"), turn("One")]);
     await two.save([turn("Hi"), turn("Two")]);
     expect(two.notice.value).toBe(COPIED);
@@ -130,12 +144,40 @@ describe("Shelf", () => {
     expect(titles(two)).toEqual(["Hi", "Hi (copy)"]);
   });
 
+  it("renames without taking over turns that another tab wrote and this one never showed", async () => {
+    const drawer = new Drawer();
+    const one = tab(drawer).shelf;
+    await one.save([turn("Hi")]);
+    const two = tab(drawer).shelf;
+    await opened(two, one.id);
+    const { id } = one;
+    await two.save([turn("Hi"), turn("Two")]);
+    await one.rename(id, "Mine");
+    expect(drawer.kept.get(id)).toMatchObject({ title: "Mine", turns: [turn("Hi"), turn("Two")] });
+    await one.save([turn("Hi"), turn("One")]);
+    expect([one.notice.value, titles(one)]).toEqual([COPIED, ["Mine", "Mine (copy)"]]);
+    expect(drawer.kept.get(id)?.turns).toEqual([turn("Hi"), turn("Two")]);
+  });
+
+  it("tells the others of a new name, so that what they say next is no copy", async () => {
+    const drawer = new Drawer();
+    const one = tab(drawer);
+    await one.shelf.save([turn("Hi")]);
+    const two = tab(drawer).shelf;
+    await opened(two, one.shelf.id);
+    await one.shelf.rename(two.id, "Mine");
+    const kept = await two.heard(one.words.at(-1) as Word);
+    if (kept) two.adopt(kept);
+    await two.save([turn("Hi"), turn("Two")]);
+    expect([two.title, two.notice.value]).toEqual(["Mine", ""]);
+  });
+
   it("hears of another tab's turns once they are whole", async () => {
     const drawer = new Drawer();
     const one = tab(drawer).shelf;
     await one.save([turn("Hi")]);
     const two = tab(drawer).shelf;
-    await two.open(one.id);
+    await opened(two, one.id);
     await one.save([turn("Hi"), turn("One")]);
     expect(await two.heard({ id: one.id, settled: false })).toBeNull();
     const kept = await two.heard({ id: one.id, settled: true });

@@ -2,7 +2,7 @@
 
 import { Conversation } from "../../src/chat/conversation";
 import type { Effect } from "../../src/chat/outcome";
-import type { Settings } from "../../src/settings/parse";
+import type { FormValues, Settings } from "../../src/settings/parse";
 import type { ClientEvent, ResponseBody, ServerEvent } from "../../src/wire/events";
 
 export const SETTINGS: Settings = {
@@ -15,6 +15,11 @@ export const SETTINGS: Settings = {
   minP: null,
   repetitionPenalty: null,
   speculation: true,
+};
+/** The form before anybody wrote into it. */
+export const VALUES: FormValues = {
+  ...{ instructions: "", temperature: "", seed: "", maxTokens: "", topP: "", topK: "", minP: "" },
+  ...{ repetitionPenalty: "", speculation: true },
 };
 export const RENEW: Effect = { do: "renew" };
 export const CREATED: ServerEvent = { type: "response.created", response: { id: "r" } };

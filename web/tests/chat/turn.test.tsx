@@ -14,20 +14,24 @@ const never = () => {
 };
 const ACTIONS = { copy: never, edit: never, resend: never, retry: never, goOn: never, look: never };
 
-/** What can be done with a reply that has ended, with these counts beside its text. */
-function offered(spec: Spec): (string | undefined)[] {
+/** What can be done with a reply that has ended, with these counts beside its text. forgotten: its steps are. */
+function offered(spec: Spec, forgotten = false): (string | undefined)[] {
   const turn = newReply(SETTINGS, 0);
   turn.text = "Hi";
   turn.trace?.push("Hi", spec, 1);
   turn.trace?.close();
   turn.state = "done";
   const root = document.createElement("div");
-  const rest = { last: true, busy: false, editing: false, looked: false, tick: signal(0), actions: ACTIONS };
+  const traced = !forgotten && (turn.trace?.steps.length ?? 0) > 0;
+  const rest = { last: true, busy: false, editing: false, looked: false, traced, tick: signal(0), actions: ACTIONS };
   act(() => render(<TurnView turn={turn} state={turn.state} note="" {...rest} />, root));
   return [...root.querySelectorAll("button")].map(({ dataset }) => dataset.action);
 }
 
 test("steps are offered where there are some", () => {
-  for (const { spec } of demoDeltas(1)) expect(offered(spec)).toEqual(["copy", "again", "look"]);
+  for (const { spec } of demoDeltas(1)) {
+    expect(offered(spec)).toEqual(["copy", "again", "look"]);
+    expect(offered(spec, true)).toEqual(["copy", "again"]);
+  }
   expect(offered({ drafted: 0, accepted: 0, emitted: 1 })).toEqual(["copy", "again"]);
 });

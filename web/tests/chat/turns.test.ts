@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { isKeptTurn, type KeptTurn, keep, newReply, newTurn, summary, unkeep } from "../../src/chat/turns";
+import { forgetSteps, isKeptTurn, type KeptTurn, keep, newReply, newTurn, summary, unkeep } from "../../src/chat/turns";
 import { SETTINGS } from "./talk";
 
 it("keeps what a turn is, and where it can be taken up", () => {
@@ -15,6 +15,15 @@ it("keeps what a turn is, and where it can be taken up", () => {
   expect(user?.key).not.toBe(reply?.key);
 });
 
+it("keeps the end of long thoughts", () => {
+  const thinking = { ...newReply(SETTINGS, 0), thoughts: "Hm, well" };
+  expect(unkeep([keep(thinking)])[0]?.thoughts).toBe("Hm, well");
+  const kept = keep({ ...thinking, thoughts: `x${"🦆".repeat(50_000)}` }).thoughts ?? "";
+  expect(kept.length).toBeLessThanOrEqual(50_000);
+  expect(kept).toMatch(/^…(🦆)+$/u);
+  expect(keep({ ...thinking, thoughts: kept }).thoughts).toBe(kept);
+});
+
 it("takes nothing that is not a turn", () => {
   const good = { role: "user", text: "Hi", state: "done", note: "" };
   const odd = [
@@ -25,6 +34,7 @@ it("takes nothing that is not a turn", () => {
     { ...good, text: 1 },
     { ...good, state: "new" },
     { ...good, note: null },
+    { ...good, thoughts: 5 },
     { ...good, place: { id: 1, seq: "a" } },
   ];
   expect([...odd, good].filter(isKeptTurn)).toEqual([good]);
@@ -37,6 +47,13 @@ it("takes nothing of a stored turn but what it knows", () => {
     [null, null],
   ]);
   expect(new Set(unkeep([stored, stored]).map(({ key }) => key)).size).toBe(2);
+});
+
+it("lets go of the steps of older replies, but for those that are looked at", () => {
+  const turns = Array.from({ length: 20 }, (_, i) => (i % 2 ? newReply(SETTINGS, 0) : newTurn("user", "Hi")));
+  forgetSteps(turns, turns[3]?.key ?? null);
+  const traced = turns.flatMap(({ trace }, i) => (trace === null ? [] : [i]));
+  expect(traced).toEqual([3, 5, 7, 9, 11, 13, 15, 17, 19]);
 });
 
 it("sums a reply up", () => {

@@ -86,11 +86,46 @@ describe("a conversation that is typed ahead", () => {
     conversation.type("Hel", "");
     conversation.receive({ type: "x_input_text.prefilled", tokens: 318, stable_tokens: 312 }, 1);
     expect(conversation.prefilled).toEqual({ tokens: 318, ready: 312 });
-    conversation.type("", "");
+    conversation.type(" ", "");
     expect(conversation.prefilled).toBeNull();
+    conversation.receive({ type: "input_text.cleared" }, 2);
+    conversation.type("Hello", "");
     conversation.receive({ type: "x_input_text.prefilled", tokens: 320, stable_tokens: 320 }, 2);
+    expect(conversation.prefilled).toEqual({ tokens: 320, ready: 320 });
     conversation.say("Hello", SETTINGS, 3);
     expect(conversation.prefilled).toBeNull();
+  });
+
+  it("does not take what is told of a text that was sent or taken back meanwhile", () => {
+    const late = { type: "x_input_text.prefilled", tokens: 20, stable_tokens: 18 };
+    const conversation = linked();
+    conversation.type("Hel", "");
+    conversation.type("Ha", "");
+    conversation.receive(late, 1);
+    expect(conversation.prefilled).toBeNull();
+    conversation.receive({ type: "input_text.cleared" }, 2);
+    conversation.receive(late, 3);
+    expect(conversation.prefilled).not.toBeNull();
+    conversation.say("Ha", SETTINGS, 4);
+    conversation.receive(late, 5);
+    expect(conversation.prefilled).toBeNull();
+    conversation.type("Next", "");
+    conversation.receive(late, 6);
+    expect(conversation.prefilled).toBeNull();
+    conversation.receive({ type: "input_text.committed" }, 7);
+    conversation.receive(late, 8);
+    expect(conversation.prefilled).not.toBeNull();
+  });
+
+  it("hears of its text again after a drop, whatever was not answered before", () => {
+    const conversation = linked();
+    conversation.type("Hel", "");
+    conversation.type("Ha", "");
+    conversation.down();
+    conversation.receive({ type: "session.created" }, 1);
+    conversation.type("Ha", "");
+    conversation.receive({ type: "x_input_text.prefilled", tokens: 20, stable_tokens: 18 }, 2);
+    expect(conversation.prefilled).toEqual({ tokens: 20, ready: 18 });
   });
 
   it("withdraws a turn of which a part was refused, whenever that is told", () => {

@@ -86,6 +86,27 @@ describe("Provenance", () => {
     ]);
   });
 
+  it("lets no tokens of thoughts wait, but for those of the step in which the text may have begun", () => {
+    const provenance = new Provenance();
+    const thoughts = Array.from({ length: 90 }, (_, i): Told => [` t${i}`, ""]);
+    provenance.came(step(...thoughts), 0);
+    provenance.thought(90);
+    provenance.came(step(["</think>", ""], ["So", "suffix"]), 1);
+    provenance.thought(2);
+    provenance.came(step([" be", ""], [" it", ""]), 2);
+    expect(
+      parts(provenance, "So be it", [
+        [2, "suffix"],
+        [3, ""],
+        [3, ""],
+      ]),
+    ).toEqual([
+      ["So", 1],
+      [" be", 2],
+      [" it", 2],
+    ]);
+  });
+
   it("does not guess: text that is nobody's has no step, and what the spans do not reach has no source", () => {
     const provenance = new Provenance();
     provenance.came(step(["cat", "suffix"]), 0);

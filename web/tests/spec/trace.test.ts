@@ -53,6 +53,25 @@ describe("Trace", () => {
     expect(trace.tokens.at(-1)?.step).toBe(steps - 1);
   });
 
+  it("has the steps of thoughts, whose tokens are no part of the text", () => {
+    const deltas = demoDeltas(60);
+    const trace = new Trace(0);
+    for (const [i, { text, spec }] of deltas.entries()) {
+      if (i < 50) trace.think(spec, i);
+      else trace.push(text, spec, i);
+    }
+    expect(trace.tally.steps).toBe(60);
+    expect(trace.figures.tokens).toBe(deltas.reduce((sum, { spec }) => sum + spec.emitted, 0));
+    expect(trace.tokens.map(({ text }) => text).join("")).toBe(
+      deltas
+        .slice(50)
+        .map(({ text }) => text)
+        .join(""),
+    );
+    expect(trace.tokens[0]?.step).toBe(50);
+    expect(trace.tokens.at(-1)?.step).toBe(59);
+  });
+
   it("says that the origin is unknown where the server tells none", () => {
     const trace = traced([{ text: "Hello", spec: bare(2) }]);
     trace.push(" there", undefined, 200);
