@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,11 +18,20 @@ pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("chromium")]
 
 Json = dict[str, Any]
 QUESTION = "Say this twice: the quick brown fox jumps over the lazy dog, and the lazy dog does not mind."
+DONE = "response.done"
+LATE_S = 10  # for the browser to tell what it received, on a busy machine
 DRAWN = """tree => ({
     step: Number(tree.dataset.step),
-    nodes: [...tree.querySelectorAll('[data-node]')].map(({dataset: {node, accepted, source}}) =>
-        [node, accepted, source]),
+    nodes: Object.fromEntries([...tree.querySelectorAll('[data-node]')].map(node => [node.dataset.node, {
+        accepted: node.dataset.accepted === 'true',
+        source: node.dataset.source,
+        word: node.querySelector('.spec-word').textContent,
+        note: node.querySelector('.spec-note').textContent,
+    }])),
+    parents: Object.fromEntries([...tree.querySelectorAll('.spec-link')].map(({dataset: {from, to}}) => [to, from])),
 })"""
+BLANKS = str.maketrans({"␣": " ", "⏎": "\n", "⇥": "\t", "␍": "\r"})
+ROUNDED = 0.0051  # a probability is shown with two digits
 
 
 @dataclass
@@ -39,12 +49,14 @@ class Told:
         event = json.loads(frame)
         if event["type"] == "response.output_text.delta":
             self.deltas.append({**event["x_spec"], "delta": event["delta"]})
-        elif event["type"] == "response.done":
+        elif event["type"] == DONE:
             self.usage = event["response"]["usage"]
 
     def steps(self) -> list[Json]:
         """All of the reply, once it is over: the browser may show what it has before it tells us of it."""
+        deadline = time.monotonic() + LATE_S
         while self.usage is None:
+            assert time.monotonic() < deadline, f"the browser showed the end of the reply and told no {DONE} of it"
             self.tab.page.wait_for_timeout(20)
         steps = [step for delta in self.deltas for step in delta.get("steps", ())]
         assert sum(step["emitted"] for step in steps) == self.usage["output_tokens"]
@@ -58,18 +70,38 @@ def show_steps(tab: Tab) -> None:
 
 
 def assert_drawn(tree: Locator, index: int, step: Json) -> None:
-    """The nodes on the page are the tree's, those marked are its path, and they are the tokens of the step."""
+    """Every node on the page has the text, the parent, the drafter and the probabilities it was told with; those marked
+    are the path, and behind it stands the model's own token, if the step had one."""
     drawn = tree.evaluate(DRAWN)
     assert drawn["step"] == index
     grown = step["tree"]
-    nodes = [node for node in drawn["nodes"] if node[0] != "own"]
-    assert [(int(node), source) for node, _, source in nodes] == list(enumerate(grown["sources"]))
-    path = sorted(int(node) for node, accepted, _ in nodes if accepted == "true")
-    assert path == sorted(grown["path"])
-    own = step["tokens"][len(path) - 1 :]
-    assert len([node for node in drawn["nodes"] if node[0] == "own"]) == len(own)
-    texts = [{"text": grown["texts"][node], "source": grown["sources"][node]} for node in path[1:]]
-    assert [*texts, *own] == step["tokens"]
+    nodes, parents = drawn["nodes"], drawn["parents"]
+    own = nodes.pop("own", None)
+    if own is None:
+        assert step["emitted"] == step["accepted"], "a step without a token of the model's own was cut short"
+        assert "own" not in parents
+    else:
+        assert_word(own["word"], step["tokens"][step["accepted"]]["text"])
+        assert parents.pop("own") == str(grown["path"][-1])
+    assert sorted(map(int, nodes)) == list(range(len(grown["texts"])))
+    assert parents == {str(node): str(parent) for node, parent in enumerate(grown["parents"]) if parent >= 0}
+    for name, node in nodes.items():
+        place = int(name)
+        assert_word(node["word"], grown["texts"][place])
+        assert node["source"] == grown["sources"][place]
+        assert node["accepted"] == (place in grown["path"])
+        if place == 0:
+            assert node["note"] == "pending"
+        else:
+            _, probabilities = node["note"].split()
+            told = [grown["estimates"][place], grown["chances"][place]]
+            assert [float(shown) for shown in probabilities.split("/")] == pytest.approx(told, abs=ROUNDED)
+
+
+def assert_word(shown: str, text: str) -> None:
+    """A node shows its token with marks for blanks, and long ones cut."""
+    word = shown.translate(BLANKS)
+    assert text.startswith(word[:-1]) if word.endswith("…") else word == text
 
 
 def test_a_real_reply_is_drawn_as_the_server_told_it(tab: Tab, server: str) -> None:
@@ -92,12 +124,16 @@ def test_a_real_reply_is_drawn_as_the_server_told_it(tab: Tab, server: str) -> N
         expect(tree).to_have_count(1)
         assert_drawn(tree, index, steps[index])
 
+    sums = {name: sum(step[name] for step in steps) for name in ("drafted", "accepted", "emitted")}
+    verified = sum(step["emitted"] > step["accepted"] for step in steps)  # not one that was cut among its guesses
+    shown = page.locator(".spec-figures dd").all_text_contents()
+    assert float(shown[3]) == pytest.approx(sums["emitted"] / verified, abs=ROUNDED)
+    assert float(shown[4].removesuffix(" %")) == pytest.approx(100 * sums["accepted"] / sums["drafted"], abs=0.51)
     tokens = page.locator(".spec-tokens [role=option]")
     tokens.last.scroll_into_view_if_needed()
     assert tokens.all_text_contents() == [part for delta in told.deltas for part in spans(delta)]
-    assert sum(int(count.split()[-2]) for count in page.locator(".spec-legend li").all_text_contents()) == sum(
-        step["emitted"] for step in steps
-    )
+    counted = page.locator(".spec-legend li").all_text_contents()
+    assert sum(int(count.split()[-2]) for count in counted) == sums["emitted"]
     assert tab.complaints == []
 
 

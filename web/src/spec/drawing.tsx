@@ -30,7 +30,8 @@ export function Drawing({ index, step, tree, room, least }: DrawingProps) {
   const height = rows * (NODE.height + GAP.y) - GAP.y + 2 * EDGE;
   const scale = Math.min(1, Math.max(least, room / width));
   const fates = fatesOf(step, tree);
-  const last = places[tree.path[tree.path.length - 1] ?? 0];
+  const lastNode = tree.path[tree.path.length - 1] ?? 0;
+  const last = places[lastNode];
   return (
     <svg
       class="spec-tree"
@@ -42,10 +43,12 @@ export function Drawing({ index, step, tree, room, least }: DrawingProps) {
       viewBox={`0 0 ${width} ${height}`}
     >
       {places.map((place, node) => {
-        const parent = places[tree.parents[node] ?? -1];
-        return parent && <Link key={node} from={parent} to={place} lit={fates[node] === "accepted"} />;
+        const parentNode = tree.parents[node] ?? -1;
+        const parent = places[parentNode];
+        const lit = fates[node] === "accepted";
+        return parent && <Link key={node} ends={[parentNode, node]} from={parent} to={place} lit={lit} />;
       })}
-      {last && ownPlace && <Link from={last} to={ownPlace} lit />}
+      {last && ownPlace && <Link ends={[lastNode, "own"]} from={last} to={ownPlace} lit />}
       {places.map((place, node) => (
         <Node
           key={node}
@@ -74,13 +77,21 @@ function top({ row }: Place): number {
   return EDGE + row * (NODE.height + GAP.y);
 }
 
-function Link({ from, to, lit }: { from: Place; to: Place; lit: boolean }) {
+interface LinkProps {
+  /** What it joins, as `Node` names them. */
+  ends: readonly [number, number | "own"];
+  from: Place;
+  to: Place;
+  lit: boolean;
+}
+
+function Link({ ends, from, to, lit }: LinkProps) {
   const x = left(from) + NODE.width;
   const y = top(from) + NODE.height / 2;
   const end = top(to) + NODE.height / 2;
   const bend = x + GAP.x / 2;
   const shape = from.row === to.row ? `M${x} ${y}H${left(to)}` : `M${x} ${y}H${bend}V${end}H${left(to)}`;
-  return <path class={lit ? "spec-link spec-lit" : "spec-link"} d={shape} />;
+  return <path class={lit ? "spec-link spec-lit" : "spec-link"} data-from={ends[0]} data-to={ends[1]} d={shape} />;
 }
 
 interface NodeProps {
