@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from browser import FLAGS, Tab, chromium_path
-from playwright.sync_api import Browser, sync_playwright
+from pictures import picture, pytest_runtest_makereport
+from playwright.sync_api import Browser, Page, sync_playwright
 from scripted_page import Scripted, scripted_page
 from serve_command import serving
 
 from paceline.server.page import page_files
+
+__all__ = ["pytest_runtest_makereport"]  # found here by pytest
 
 
 @pytest.fixture(scope="session")
@@ -38,6 +42,12 @@ def tab(chromium: Browser) -> Iterator[Tab]:
     context = chromium.new_context(viewport={"width": 1280, "height": 800})
     yield Tab.of(context.new_page())
     context.close()
+
+
+@pytest.fixture
+def keep(pytestconfig: pytest.Config) -> Callable[[Page, str], Path]:
+    """Keeps a picture of a page under a name."""
+    return partial(picture, pytestconfig.rootpath)
 
 
 @pytest.fixture

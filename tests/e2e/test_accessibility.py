@@ -1,7 +1,9 @@
-"""axe-core finds nothing, in any view, scheme or width."""
+"""axe-core finds nothing, in any view, scheme or width; a picture of each is kept, for what no rule sees."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -17,6 +19,9 @@ pytestmark = [
     pytest.mark.xdist_group("chromium"),
     needs_axe,
 ]
+
+Scheme = Literal["light", "dark"]
+Keep = Callable[[Page, str], Path]
 
 MARKDOWN = """# A heading
 
@@ -44,7 +49,7 @@ def traced(connection: ServerConnection, event: Event) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1400])
-def test_chat(chromium: Browser, scripted: Scripted, width: int, scheme: Literal["light", "dark"]) -> None:
+def test_chat(chromium: Browser, scripted: Scripted, keep: Keep, width: int, scheme: Scheme) -> None:
     page = opened(chromium, scripted, width, scheme)
     assert violations(page) == [], "nothing said yet"
     tab = Tab(page)
@@ -55,6 +60,7 @@ def test_chat(chromium: Browser, scripted: Scripted, width: int, scheme: Literal
     tab.ask("More")
     tab.finish()
     assert violations(page) == [], "a conversation"
+    keep(page, f"views/chat-{scheme}-{width}")
     if page.locator("#settings").is_hidden():
         page.click("#settings-toggle")
     assert violations(page) == [], "settings"
@@ -63,17 +69,19 @@ def test_chat(chromium: Browser, scripted: Scripted, width: int, scheme: Literal
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("view", ["race", "dashboard", "voice"])
-def test_other_views(chromium: Browser, scripted: Scripted, view: str, scheme: Literal["light", "dark"]) -> None:
+def test_other_views(chromium: Browser, scripted: Scripted, keep: Keep, view: str, scheme: Scheme) -> None:
     page = opened(chromium, scripted, 1400, scheme)
     page.click(f"header nav a[href='#/{view}']")
     expect(page.locator("main:visible")).to_have_count(1)
     assert violations(page) == []
+    keep(page, f"views/{view}-{scheme}-1400")
     page.set_viewport_size({"width": 360, "height": 740})
     assert violations(page) == [], "narrow"
+    keep(page, f"views/{view}-{scheme}-360")
     page.context.close()
 
 
-def opened(chromium: Browser, scripted: Scripted, width: int, scheme: Literal["light", "dark"]) -> Page:
+def opened(chromium: Browser, scripted: Scripted, width: int, scheme: Scheme) -> Page:
     page = chromium.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme).new_page()
     page.goto(scripted.url)
     expect(page.locator("#chip")).to_have_attribute("data-state", "open")
