@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from axe import violations
+from axe import needs_axe, violations
 from browser import Tab
 from playwright.sync_api import expect
 from scripted_page import Event, Scripted, complete
@@ -58,6 +58,14 @@ def test_a_reply_is_shown_as_markdown(tab: Tab, scripted: Scripted) -> None:
     assert text.locator("img, script").count() == 0
     assert page.title() != "broken"
     assert tab.complaints == []
+
+
+@needs_axe
+def test_axe_finds_nothing_in_a_reply(tab: Tab, scripted: Scripted) -> None:
+    scripted.reply = tokens
+    page = tab.open(scripted.url)
+    tab.ask("Show it")
+    tab.finish()
     assert violations(page) == []
 
 
