@@ -160,8 +160,7 @@ def test_tabs_lose_nothing_of_each_other(tab: Tab, scripted: Scripted) -> None:
     expect(tab.page.locator("#stop")).to_be_visible()
     other.ask("Here too")
     copies = [tab.page.locator("#kept"), page.locator("#kept")]  # of the slower one
-    while not any(copy.is_visible() for copy in copies):
-        page.wait_for_timeout(20)
+    other.until(lambda: any(copy.is_visible() for copy in copies), "neither tab says that its conversation is a copy")
     assert [copy.is_visible() for copy in copies].count(True) == 1
     for shown in (tab.page, page):
         shown.keyboard.press("Escape")

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from browser import Tab
+from browser import LATE_S, Tab
 from playwright.sync_api import Error, Page, expect
 from scripted_page import Scripted, scripted_page
 
@@ -36,7 +36,16 @@ def opened(tab: Tab, script: Scripted) -> Page:
 
 def until(page: Page, promise: str) -> None:
     """Until what an expression promises is true."""
-    page.evaluate(f"async () => {{ while (!(await {promise})) await new Promise(done => setTimeout(done, 20)); }}")
+    page.evaluate(
+        f"""async patience => {{
+            const deadline = Date.now() + patience;
+            while (!(await {promise})) {{
+                if (Date.now() > deadline) throw new Error('it never came true');
+                await new Promise(done => setTimeout(done, 20));
+            }}
+        }}""",
+        1000 * LATE_S,
+    )
 
 
 def views(page: Page) -> None:

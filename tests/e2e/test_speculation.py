@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,8 +17,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("chromium")]
 
 Json = dict[str, Any]
 QUESTION = "Say this twice: the quick brown fox jumps over the lazy dog, and the lazy dog does not mind."
-DONE = "response.done"
-LATE_S = 10  # for the browser to tell what it received, on a busy machine
 DRAWN = """tree => ({
     step: Number(tree.dataset.step),
     nodes: Object.fromEntries([...tree.querySelectorAll('[data-node]')].map(node => [node.dataset.node, {
@@ -49,15 +46,13 @@ class Told:
         event = json.loads(frame)
         if event["type"] == "response.output_text.delta":
             self.deltas.append({**event["x_spec"], "delta": event["delta"]})
-        elif event["type"] == DONE:
+        elif event["type"] == "response.done":
             self.usage = event["response"]["usage"]
 
     def steps(self) -> list[Json]:
         """All of the reply, once it is over: the browser may show what it has before it tells us of it."""
-        deadline = time.monotonic() + LATE_S
-        while self.usage is None:
-            assert time.monotonic() < deadline, f"the browser showed the end of the reply and told no {DONE} of it"
-            self.tab.page.wait_for_timeout(20)
+        self.tab.until(lambda: self.usage is not None, "the browser showed the reply's end and did not tell of it")
+        assert self.usage is not None
         steps = [step for delta in self.deltas for step in delta.get("steps", ())]
         assert sum(step["emitted"] for step in steps) == self.usage["output_tokens"]
         return steps

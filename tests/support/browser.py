@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from playwright.sync_api import Page, expect
@@ -14,6 +16,7 @@ FLAGS = (
     "--disable-component-update --disable-sync"
 )
 REPLY_MS = 120_000  # for one reply of the real model on a busy machine
+LATE_S = 20.0  # for anything that takes a moment, on a busy machine
 
 
 def chromium_path() -> str | None:
@@ -58,3 +61,18 @@ class Tab:
 
     def note(self) -> str:
         return self.page.locator(".turn.assistant .note").last.text_content() or ""
+
+    def until(self, holds: Callable[[], bool], failure: str) -> None:
+        """Waits for what the page itself cannot be asked about; fails with the sentence where it does not come."""
+        deadline = time.monotonic() + LATE_S
+        while not holds():
+            assert time.monotonic() < deadline, failure
+            self.page.wait_for_timeout(20)  # not a sleep: what the browser tells arrives meanwhile
+
+
+def frames(page: Page, count: int = 4) -> None:
+    """Lets so many frames pass: a view draws in every other one what has reached it."""
+    page.evaluate(
+        "async count => { while (count-- > 0) await new Promise(requestAnimationFrame); }",
+        count,
+    )
