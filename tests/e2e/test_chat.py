@@ -32,7 +32,10 @@ def resuming(connection: ServerConnection, event: Event) -> None:
 
 
 def texts(tab: Tab) -> list[str]:
-    return tab.page.locator(".turn .text").all_inner_texts()
+    shown = tab.page.locator(".turn .text")
+    for text in shown.all():
+        expect(text).not_to_be_empty()  # a reply is drawn in a frame of its own
+    return shown.all_text_contents()  # not the inner ones: a turn has none until a frame found it in sight
 
 
 def test_a_reply_goes_on_after_a_drop(tab: Tab, scripted: Scripted) -> None:

@@ -12,7 +12,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 from axe import needs_axe, violations
-from browser import LATE_S, Tab
+from browser import LATE_S, Tab, frames
 from playwright.sync_api import Browser, Page, expect
 from prometheus_client.parser import text_string_to_metric_families
 from serve_command import serving
@@ -142,26 +142,34 @@ def test_the_figures_agree_with_metrics_after_a_reply(tab: Tab, unasked: str) ->
     assert tab.complaints == []
 
 
-def test_no_request_when_paused_or_left(board: Page) -> None:
+def test_no_request_when_paused_or_left(tab: Tab, server: str) -> None:
+    tab.page.clock.install()
+    board = opened(tab, server)
     asked: list[str] = []
-    board.on("request", lambda request: asked.append(request.url) if request.url.endswith("/metrics") else None)
+    board.on("request", lambda request: asked.append(request.url))
     with board.expect_response("**/metrics"):
         pass
     board.get_by_role("button", name="Pause").click()
     expect(board.get_by_role("status").filter(has_text="Paused")).to_be_visible()
-    before = len(asked)
-    board.wait_for_timeout(2500)
-    assert len(asked) == before
+    assert asked_in_a_minute(board, asked) == []
     with board.expect_response("**/metrics"):
         board.get_by_role("button", name="Go on").click()
     board.click("header nav a[href='#/chat']")
     expect(board.locator(".dashboard")).to_be_hidden()
-    before = len(asked)
-    board.wait_for_timeout(2500)
-    assert len(asked) == before
+    assert asked_in_a_minute(board, asked) == []
     board.route("**/metrics", lambda route: route.abort())
     board.click("header nav a[href='#/dashboard']")
     expect(board.locator("[data-figure=generated]")).to_be_visible()  # what was known before is there again
+
+
+def asked_in_a_minute(page: Page, asked: list[str]) -> list[str]:
+    """What the page asks the server for while a minute passes by its clock."""
+    asked.clear()
+    page.clock.run_for(60_000)
+    page.evaluate("fetch('health').then(answer => answer.status)")  # the last: what was asked before it is known by now
+    *others, last = asked
+    assert last.endswith("/health")
+    return others
 
 
 def test_a_server_that_is_away_is_told_and_asked_again(board: Page) -> None:
@@ -194,11 +202,14 @@ def test_what_was_seen_can_be_saved(board: Page) -> None:
 def test_charts_follow_the_scheme(board: Page) -> None:
     board.emulate_media(color_scheme="light")
     board.get_by_role("button", name="Pause").click()
-    board.wait_for_timeout(300)
+    expect(board.get_by_role("status").filter(has_text="Paused")).to_be_visible()
+    frames(board)  # in which the last scrape is drawn
     draw = "() => document.querySelector('[data-plot=cache] canvas').toDataURL()"
     light = board.evaluate(draw)
     board.emulate_media(color_scheme="dark")
     board.wait_for_function(f"light => ({draw})() !== light", arg=light)
+    board.emulate_media(color_scheme="light")
+    board.wait_for_function(f"light => ({draw})() === light", arg=light)  # it was the scheme alone
 
 
 @needs_axe

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, Literal
 
 import pytest
 from axe import needs_axe, violations
-from browser import REPLY_MS, Tab
+from browser import REPLY_MS, Tab, frames
 from playwright.sync_api import Browser, Page, expect
 from scripted_page import Event, Scripted, complete, say, stream
 from websockets.sync.server import ServerConnection
@@ -44,6 +43,12 @@ def paced(text: dict[str, tuple[str, ...]]) -> Callable[[ServerConnection, Event
         say(connection, "response.done", response={"id": "r", "status": "completed", "usage": usage})
 
     return reply
+
+
+def ended(frame: str | bytes) -> list[str]:
+    """The response that an event of the server ends, if it does."""
+    event = json.loads(frame)
+    return [event["response"]["id"]] if event["type"] == "response.done" else []
 
 
 def text_of(page: Page, lane: str) -> str:
@@ -120,23 +125,17 @@ def test_the_replay_shows_both_lanes_at_any_moment(tab: Tab, scripted: Scripted)
 
 
 def test_a_race_that_is_left_runs_on_unseen(tab: Tab, scripted: Scripted) -> None:
-    over = threading.Event()
-    answer = paced({"plain": PIECES * 5, "speculating": PIECES * 5})
-
-    def reply(connection: ServerConnection, event: Event) -> None:
-        answer(connection, event)
-        if leg(event) == "speculating":
-            over.set()
-
-    scripted.reply = reply
+    ends: list[str] = []
+    scripted.reply = paced({"plain": PIECES * 5, "speculating": PIECES * 5})
+    tab.page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: ends.extend(ended(frame))))
     page = opened(tab.page, scripted.url)
     page.click("#race-start")
     expect(page.locator(".race-lane[data-lane=plain] .race-text")).to_contain_text(PIECES[0])
     page.click("nav a[href='#/chat']")
     expect(page.locator("#race-start")).to_be_hidden()
     before = text_of(page, "plain")
-    assert over.wait(30)
-    page.wait_for_timeout(200)
+    tab.until(lambda: len(ends) == 3, "the race stood still while it was not looked at")
+    frames(page)
     assert text_of(page, "plain") == before
     page.click("nav a[href='#/dashboard']")
     expect(page.locator("#race-start")).to_be_hidden()
