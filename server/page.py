@@ -27,7 +27,7 @@ _POLICY = {
     "default-src": "'none'",
     "script-src": "'self'",
     "style-src": "'self'",
-    "img-src": "'self' data:",
+    "img-src": "'self'",
     "font-src": "'self'",
     "connect-src": "'self'",
     "manifest-src": "'self'",

@@ -13,7 +13,7 @@ export default defineConfig({
   plugins: [offlineWorker(fileURLToPath(new URL("src/offline/worker.ts", import.meta.url)))],
   build: {
     target: "es2022",
-    assetsInlineLimit: 0, // the content policy allows no data: but in images
+    assetsInlineLimit: 0, // the content policy allows no data:
     modulePreload: { polyfill: false },
     rolldownOptions: {
       output: { entryFileNames: "assets/[name]-[hash].js" },
