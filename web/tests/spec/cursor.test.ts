@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { Cursor } from "../../src/spec/cursor";
-import { stepKey } from "../../src/spec/keys";
 import { Trace } from "../../src/spec/trace";
 import { demo } from "./demo";
 
@@ -57,21 +56,5 @@ describe("Cursor", () => {
     cursor.move(1);
     cursor.oldest();
     expect(cursor.shown).toBeNull();
-  });
-});
-
-describe("stepKey", () => {
-  it("moves by keys, up and down on a slider only", () => {
-    const { cursor } = started(30);
-    const at = (key: string, slider = false) => [stepKey(cursor, key, slider), cursor.held.value?.index ?? "newest"];
-    expect(at("ArrowLeft")).toEqual([true, 28]);
-    expect(at("ArrowRight")).toEqual([true, 29]);
-    expect(at("ArrowDown")).toEqual([false, 29]);
-    expect(at("ArrowDown", true)).toEqual([true, 28]);
-    expect(at("PageDown", true)).toEqual([true, 18]);
-    expect(at("ArrowUp", true)).toEqual([true, 19]);
-    expect(at("Home")).toEqual([true, 0]);
-    expect(at("toString")).toEqual([false, 0]);
-    expect(at("End")).toEqual([true, "newest"]);
   });
 });

@@ -150,3 +150,12 @@ export const truncate = (end: number) => ({
   content_index: 0,
   x_text_end: end,
 });
+
+/** Writes what is told of a clause into a log. */
+export function noted(log: string[], name: string): Progress {
+  return {
+    started: () => log.push(`${name} starts`),
+    word: (codePoints) => log.push(`${name} ${codePoints}`),
+    finished: () => log.push(`${name} ends`),
+  };
+}
