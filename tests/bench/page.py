@@ -13,7 +13,7 @@ from typing import Any
 
 from browser import FLAGS, chromium_path
 from harness import as_command, record, serving, some_of
-from page_figures import PAINT, START, STOP, Row, row
+from page_figures import PAINT, SHOWN, START, STOP, Row, row
 from playwright.sync_api import Browser, Page, sync_playwright
 from scripted_page import Event, Scripted, say, scripted_page
 from traced_reply import traced_deltas
@@ -24,6 +24,18 @@ from paceline.engine.model.sources import DEFAULT_MODEL
 from paceline.server.bench_report import percentile
 
 _PATIENCE_MS = 300_000
+_MEMORY_RATE = 2_000  # tokens a second
+_FIFTHS = 5
+
+# How so many tokens come: the name, in how many replies, whether each in a conversation of its own, and the bar in MB.
+# 16,000 tokens are 0.1 MB of text, so 1 MB is room for what is in sight and for what the collector leaves. A
+# conversation also keeps 32 replies more with the nodes they are drawn as, 64 kB each; how all of their tokens were
+# guessed, which it must not keep, would be 8 MB.
+WAYS = (
+    ("one reply", 1, False, 1),
+    ("ten conversations", 10, True, 1),
+    ("one conversation, forty replies", 40, False, 2),
+)
 
 
 def main(options: argparse.Namespace) -> None:
@@ -71,23 +83,26 @@ def smooth_part(browser: Browser, options: argparse.Namespace) -> list[Row]:
 
 
 def memory_part(browser: Browser, options: argparse.Namespace) -> list[Row]:
-    """The heap after collecting, between the first 4,000 tokens and 20,000: of one reply, and of ten conversations."""
+    """The heap after collecting, between a fifth of the tokens and all of them, in each way to come by so many."""
     rows = []
+    first = options.tokens // _FIFTHS
     with scripted_page() as script:
-        for name, replies in (("one reply", 1), ("ten conversations", 10)):
-            script.reply = replier(20_000 // replies, rate=2_000)
+        for name, replies, afresh, bar in WAYS:
+            script.reply = replier(options.tokens // replies, rate=_MEMORY_RATE)
             page = opened(browser, script)
             heaps = []
-            for _ in range(replies):
+            for number in range(1, replies + 1):
                 ask(page)
-                if replies == 1:
-                    page.wait_for_timeout(2_000)  # 4,000 tokens are there
+                if replies < _FIFTHS:
+                    page.wait_for_function(SHOWN, arg=first, timeout=_PATIENCE_MS)
                     heaps.append(heap_mb(page))
                 finish(page)
-                heaps.append(heap_mb(page))
-                page.click("#new")
-            growth = heaps[-1] - heaps[0] if replies == 1 else heaps[-1] - heaps[1]
-            rows.append(row(f"heap growth from 4,000 to 20,000 tokens, {name}, MB", growth, "", rounds=replies))
+                if number in (replies // _FIFTHS, replies):
+                    heaps.append(heap_mb(page))
+                if afresh:
+                    page.click("#new")
+            name = f"heap growth from {first:,} to {options.tokens:,} tokens, {name}, MB"
+            rows.append(row(name, heaps[-1] - heaps[0], bar, rounds=replies))
             page.context.close()
     return rows
 
@@ -148,6 +163,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--rate", type=float, default=200, help="tokens a second while frames are watched")
     parser.add_argument("--seconds", type=float, default=60, help="for which frames are watched")
+    parser.add_argument("--tokens", type=int, default=20_000, help="that come in all while the heap is watched")
     return parser.parse_args()
 
 

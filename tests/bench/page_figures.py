@@ -8,6 +8,8 @@ Row = dict[str, Any]
 
 PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
 
+SHOWN = "least => Number(document.querySelector('#tokens').textContent.replace(/\\D/g, '')) >= least"
+
 START = """() => {
     const seen = window.seen = {gaps: [], tasks: [], start: performance.now(), running: true};
     const observer = new PerformanceObserver(list => seen.tasks.push(...list.getEntries().map(task => task.duration)));
