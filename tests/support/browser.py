@@ -57,6 +57,7 @@ class Tab:
     def finish(self) -> str:
         """Waits for the end of the running reply and returns its text."""
         expect(self.page.locator("#send")).to_be_visible(timeout=REPLY_MS)
+        frames(self.page)  # its last words may be drawn after its buttons
         return self.page.locator(".turn.assistant .text").last.text_content() or ""
 
     def note(self) -> str:
