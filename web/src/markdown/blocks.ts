@@ -9,8 +9,8 @@ const DEEPEST = 24;
 /** A table with more columns is text: rows are filled up to the width of the header. */
 const MOST_COLUMNS = 64;
 
-/** Stands for the beginning of a text that is drawn for good: a character that no reply has. */
-export const DRAWN = "\uFFFE";
+/** Stands for the beginning of a text that is drawn for good: a character that no reply has, and of those that take one byte. */
+export const DRAWN = "\0";
 
 /** The mark of a task before its text. */
 const BOX = "[x] ".length;

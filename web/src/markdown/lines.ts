@@ -27,5 +27,5 @@ export class Pieces {
 }
 
 function clean(text: string): string {
-  return text.replace(/\r\n?/g, "\n").replace(/[\0\uFFFE]|\p{Surrogate}/gu, "\uFFFD");
+  return text.replace(/\r\n?/g, "\n").replace(/\0|\p{Surrogate}/gu, "\uFFFD");
 }

@@ -31,18 +31,26 @@ export class Prose {
     this.#texts = texts;
   }
 
-  /** Draws what stands behind that which is drawn for good. */
+  /** Draws what stands behind that which is drawn for good; stretches that are as they were stay. */
   draw(text: string, ending: Ending): void {
-    for (const { nodes } of this.#rest) for (const node of nodes) node.remove();
-    this.#rest = stretches(ending === "open" ? calm(text) : text.trimEnd()).map((part) => this.#add(part));
+    if (ending === "later") return;
+    const parts = stretches(text);
+    const end = parts.pop() ?? "";
+    parts.push(ending === "open" ? calm(end) : end.trimEnd());
+    const same = parts.findIndex((part, index) => part !== this.#rest[index]?.text);
+    this.#clear(same < 0 ? parts.length : same);
+    for (const part of parts.slice(this.#rest.length)) this.#rest.push(this.#add(part));
     const refers = (stretch: Stretch) => stretch.text.includes("[");
     if (ending === "done" && [...this.#done, ...this.#rest].some(refers)) this.#texts.referring.push(this);
   }
 
-  /** Draws a stretch for good. */
+  /** The first stretch is drawn for good. */
   keep(text: string): void {
-    this.draw("", "open");
-    this.#done.push(this.#add(text));
+    if (this.#rest[0]?.text !== text) {
+      this.#clear(0);
+      this.#rest = [this.#add(text)];
+    }
+    this.#done.push(...this.#rest.splice(0, 1));
   }
 
   /** Reads again what was read before a link was defined. */
@@ -61,6 +69,10 @@ export class Prose {
   /** The text as it is written. */
   literal(text: string): void {
     this.host.append(plain(text));
+  }
+
+  #clear(from: number): void {
+    for (const { nodes } of this.#rest.splice(from)) for (const node of nodes) node.remove();
   }
 
   #add(text: string): Stretch {

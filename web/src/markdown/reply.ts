@@ -10,8 +10,9 @@ import { Scrollers } from "./scrollers";
 import type { Ending } from "./series";
 import { agree, blocksOf, LONG, shorten } from "./shorten";
 
-/** Characters that come until it is tried again to keep less. */
-const STEP = 1000;
+/** Less is kept of longer text; then when so many characters more have come. */
+const MOST = 800;
+const STEP = 400;
 
 export class Reply {
   readonly #root: HTMLElement;
@@ -23,8 +24,8 @@ export class Reply {
   #text = "";
   #line = "";
   /** Less is kept when they are longer. That depends on the text alone, not on when it is drawn or how it is cut. */
-  #mostText = LONG;
-  #mostLine = LONG;
+  #mostText = MOST;
+  #mostLine = LONG + 1;
 
   /** Shows the reply inside `root`. */
   constructor(root: HTMLElement) {
@@ -82,10 +83,10 @@ export class Reply {
   #endLine(): void {
     this.#text += this.#line;
     this.#line = "";
-    this.#mostLine = LONG;
+    this.#mostLine = LONG + 1;
     if (this.#text.length < this.#mostText) return;
     this.#text = this.#shorten(this.#text);
-    this.#mostText = Math.max(LONG, this.#text.length + STEP);
+    this.#mostText = Math.max(MOST, this.#text.length + STEP);
   }
 
   #longLine(): void {
@@ -95,17 +96,17 @@ export class Reply {
       this.#text = kept.slice(0, start);
       this.#line = kept.slice(start);
     }
-    this.#mostLine = Math.max(LONG, this.#line.length + STEP);
+    this.#mostLine = Math.max(LONG + 1, this.#line.length + STEP);
   }
 
   /** Draws the text, and says what has to be kept of it. */
   #shorten(text: string): string {
     const tokens = this.#blocks.lex(text);
-    this.#draw(tokens, "open");
+    this.#draw(tokens, "later");
     for (const within of [true, false]) {
       const kept = shorten(tokens, text, within);
-      const after = this.#blocks.lex(kept);
-      if (kept === text || !agree(tokens, after)) continue;
+      const after = kept === text ? [] : this.#blocks.lex(kept);
+      if (!agree(tokens, after)) continue;
       this.#views.shed(blocksOf(after));
       return kept;
     }

@@ -1,7 +1,7 @@
 // What stands one behind the other within an element of the page, drawn again only where the text has changed.
 
-/** How the text of a block ends: behind it something else follows, or a blank line; or it is still coming. */
-export type Ending = "done" | "blank" | "open";
+/** How the text of a block ends: behind it something else follows, or a blank line; or it is still coming, and may be drawn later. */
+export type Ending = "done" | "blank" | "open" | "later";
 
 /** One part of a reply on the page. */
 export interface View<T> {

@@ -57,7 +57,7 @@ export function agree(before: readonly Token[], after: readonly Token[]): boolea
     return kept.items.length === 1 && last.ordered === kept.ordered && agree(item.tokens, rest.tokens);
   }
   if (last.type === "blockquote" && kept.type === "blockquote") return agree(last.tokens ?? [], kept.tokens ?? []);
-  return kind(last) === kind(kept) && lastLine(last.raw).endsWith(lastLine(kept.raw).replace(/^.*\uFFFE/, ""));
+  return kind(last) === kind(kept) && lastLine(last.raw).endsWith(lastLine(kept.raw).split(DRAWN).at(-1) ?? "");
 }
 
 /** Paragraphs of items are texts in a tight list. */

@@ -49,6 +49,7 @@ class RowView implements View<Row> {
   }
 
   update({ raw, cells }: Row, ending: Ending): boolean {
+    if (ending === "later") return true;
     this.element.replaceChildren();
     const last = cells.findLastIndex(({ text }) => text !== "");
     for (const [index, { header, align, text }] of cells.entries()) {
