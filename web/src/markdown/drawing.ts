@@ -1,6 +1,7 @@
 // The blocks of a reply as elements of the page.
 
 import type { Token, Tokens } from "marked";
+import { DRAWN } from "./blocks";
 import { CodeView } from "./code";
 import { direction } from "./direction";
 import { Prose, type Texts } from "./prose";
@@ -83,8 +84,8 @@ class TextView implements View<Tokens.Text> {
   update(token: Tokens.Text, ending: Ending): boolean {
     if (tagOf(token).toUpperCase() !== this.element.tagName) return false;
     this.#text = undrawn(token.text);
-    const held = ending === "open" && this.element.tagName === "P" && this.#text === token.text;
-    this.#prose.draw(held ? heldBack(token.text) : this.#text, ending);
+    const held = ending === "open" && this.element.tagName === "P" && !token.text.startsWith(DRAWN);
+    this.#prose.draw(held ? heldBack(this.#text) : this.#text, ending);
     return true;
   }
 
@@ -191,21 +192,30 @@ class CodeBlock extends CodeView implements View<Tokens.Code> {
 
   update(token: Tokens.Code, ending: Ending): boolean {
     if (token.type !== "code" || languageOf(token) !== this.language) return false;
-    const open = ending !== "done" && (token.codeBlockStyle === "indented" || openFence(token.raw) !== null);
-    const text = token.text.replace(/\n$/, "") + (open || token.text === "" ? "" : "\n");
+    const text = shownCode(token, ending);
     if (!text.startsWith(this.#shown)) {
       this.clear();
       this.#shown = "";
     }
     this.grow(text.slice(this.#shown.length));
+    if (text !== this.#shown && !isOpen(token, ending)) this.paint();
     this.#shown = text;
-    if (!open) this.paint();
     return true;
   }
 
-  shed({ text }: Tokens.Code): void {
-    this.#shown = text.replace(/\n$/, "");
+  shed(kept: Tokens.Code): void {
+    this.#shown = shownCode(kept, "open");
   }
+}
+
+/** Whether more code may come. */
+function isOpen({ codeBlockStyle, raw }: Tokens.Code, ending: Ending): boolean {
+  return ending !== "done" && (codeBlockStyle === "indented" || openFence(raw) !== null);
+}
+
+/** Code whose last line break is there once it is complete. */
+function shownCode(token: Tokens.Code, ending: Ending): string {
+  return token.text.replace(/\n$/, "") + (token.text === "" || isOpen(token, ending) ? "" : "\n");
 }
 
 function languageOf({ lang }: Tokens.Code): string {

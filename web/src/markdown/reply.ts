@@ -10,9 +10,12 @@ import { Scrollers } from "./scrollers";
 import type { Ending } from "./series";
 import { agree, blocksOf, LONG, shorten } from "./shorten";
 
-/** Less is kept of longer text; then when so many characters more have come. */
+/** Less is kept of longer text, if that is possible; else when so many times as much is there. */
 const MOST = 800;
-const STEP = 400;
+const GROWTH = 1.5;
+
+/** Longer text of which nothing could be drawn for good waits for its end: a table's row, say. */
+const PATIENCE = 4 * LONG;
 
 export class Reply {
   readonly #root: HTMLElement;
@@ -40,9 +43,8 @@ export class Reply {
 
   /** Draws the open end too. */
   draw(): void {
-    // A line so long that nothing of it could be drawn for good waits for its end.
-    const shown = decided(this.#line) && this.#line.length <= 2 * LONG;
-    const tokens = this.#blocks.lex(shown ? this.#text + this.#line : this.#text);
+    if (this.#text.length + this.#line.length > PATIENCE) return;
+    const tokens = this.#blocks.lex(decided(this.#line) ? this.#text + this.#line : this.#text);
     this.#draw(tokens, tokens.at(-1)?.type === "space" ? "blank" : "open");
   }
 
@@ -81,12 +83,12 @@ export class Reply {
   }
 
   #endLine(): void {
-    this.#text += this.#line;
+    if (this.#text !== "" || this.#line !== "\n") this.#text += this.#line;
     this.#line = "";
     this.#mostLine = LONG + 1;
     if (this.#text.length < this.#mostText) return;
     this.#text = this.#shorten(this.#text);
-    this.#mostText = Math.max(MOST, this.#text.length + STEP);
+    this.#mostText = Math.max(MOST, this.#text.length * GROWTH);
   }
 
   #longLine(): void {
@@ -96,7 +98,7 @@ export class Reply {
       this.#text = kept.slice(0, start);
       this.#line = kept.slice(start);
     }
-    this.#mostLine = Math.max(LONG + 1, this.#line.length + STEP);
+    this.#mostLine = Math.max(LONG + 1, Math.ceil(this.#line.length * GROWTH));
   }
 
   /** Draws the text, and says what has to be kept of it. */

@@ -26,9 +26,9 @@ export function stretches(text: string): string[] {
   return [...found, text.slice(from)];
 }
 
-/** The text of a token without what stands for the part that is drawn for good. */
+/** The text of a token without what stands for the part that is drawn for good, and without white space at the end. */
 export function undrawn(text: string): string {
-  return text.startsWith(DRAWN) ? text.replace(/^.\n?/, "") : text;
+  return (text.startsWith(DRAWN) ? text.replace(/^.\n?/, "") : text).trimEnd();
 }
 
 /** What opens a fence; null where the code is not fenced, or the fence is closed. */
@@ -72,6 +72,7 @@ function lastLine(raw: string): string {
 function shortBlock(token: Token, raw: string): string {
   const lines = raw.split("\n");
   const end = lines.at(-1) ?? "";
+  let text: string | null = null;
   switch (token.type) {
     case "list":
       return shortItem(token.items.at(-1));
@@ -83,22 +84,25 @@ function shortBlock(token: Token, raw: string): string {
       if (token.codeBlockStyle === "indented") return end;
       return lines.length > 2 && openFence(raw) ? `${lines[0]}\n${end}` : raw;
     case "heading":
-      return raw.startsWith("#") ? `${"#".repeat(token.depth)} ${shortText(token.text)}` : raw;
+      text = raw.startsWith("#") ? shortText(token.text) : null;
+      return text === null ? raw : `${"#".repeat(token.depth)} ${text}`;
     case "paragraph":
     case "text":
-      return shortText(token.text);
+      return shortText(token.text) ?? raw;
     default:
       return raw;
   }
 }
 
-function shortText(text: string): string {
+/** The last stretch of a text; null if it is the only one. */
+function shortText(text: string): string | null {
   const parts = stretches(undrawn(text));
-  if (parts.length === 1) return text;
+  if (parts.length === 1) return null;
   return `${DRAWN}${parts.at(-2)?.endsWith("\n") ? "\n" : ""}${parts.at(-1)}`;
 }
 
-function shortQuote({ tokens, text }: Tokens.Blockquote, raw: string): string {
+function shortQuote({ tokens }: Tokens.Blockquote, raw: string): string {
+  const text = raw.replace(/^ {0,3}> ?/gm, "");
   const inner = shorten(tokens, text);
   return inner === text ? raw : inner.replace(/^/gm, "> ");
 }
@@ -110,9 +114,11 @@ function shortItem({ raw, text, tokens }: Tokens.ListItem): string {
   const [, bullet = "", space = ""] = /^( {0,3}(?:[-+*]|\d{1,9}[.)]))([ \t]*)/.exec(raw) ?? [];
   const first = raw.charAt(bullet.length + space.length);
   const width = first === "" || first === "\n" ? 1 : columns(space, bullet.length);
-  const [line = "", ...lines] = inner.split("\n");
   const indent = " ".repeat(bullet.length + width);
-  return [bullet + " ".repeat(width) + line, ...lines.map((other) => other && indent + other)].join("\n");
+  const lines = inner.replace(/^(?=[^\n])/gm, indent);
+  // Spaces behind a bullet would say where the item's text stands: text that begins with some goes below.
+  if (/^[ \t]/.test(inner)) return width === 1 ? `${bullet}\n${lines}` : raw.trimEnd();
+  return bullet + lines.slice(bullet.length);
 }
 
 /** Columns between a bullet and the text: from the fifth on they belong to the text, as code. */
