@@ -1,10 +1,12 @@
 // A block of code: its language, a button that copies it, and the code, which grows by whole pieces of lines.
 
 import { copy } from "../shell/browser";
-import type { Code } from "./block";
 
 /** Milliseconds for which it is told how copying went. */
 const TOLD_MS = 4000;
+
+/** Longer code is not coloured: it would take too long at once. */
+const LONGEST_COLOURED = 20_000;
 
 /** Lines are laid out again only within the last piece of about so many characters. */
 const PIECE = 2000;
@@ -17,13 +19,13 @@ export class CodeView {
   #last: Text | null = null;
   #size = 0;
 
-  constructor(code: Code) {
-    this.language = code.language;
+  constructor(language: string) {
+    this.language = language;
     this.element.className = "md-code";
     const head = document.createElement("div");
     head.className = "md-code-head";
     const name = document.createElement("span");
-    name.textContent = code.language || "text";
+    name.textContent = language || "text";
     const button = document.createElement("button");
     button.type = "button";
     button.className = "md-copy";
@@ -36,7 +38,7 @@ export class CodeView {
     this.scroller.className = "md-scroll";
     this.scroller.dir = "ltr";
     this.scroller.role = "group";
-    this.scroller.ariaLabel = `Code: ${code.language || "text"}`;
+    this.scroller.ariaLabel = `Code: ${language || "text"}`;
     this.scroller.append(this.#code);
     this.element.append(head, this.scroller);
   }
@@ -59,9 +61,24 @@ export class CodeView {
     }
   }
 
-  /** Shows the code in colours. */
-  paint(coloured: DocumentFragment | null): void {
-    if (coloured) this.#code.replaceChildren(coloured);
+  /** Nothing of the code is shown any more. */
+  clear(): void {
+    this.#code.replaceChildren();
+    this.#last = null;
+    this.#size = 0;
+  }
+
+  /** Shows the code in colours, which are fetched first. */
+  paint(): void {
+    const text = this.#code.textContent;
+    if (!this.language || text.length > LONGEST_COLOURED) return;
+    void import("./highlight").then(
+      ({ highlight }) => {
+        const coloured = highlight(text, this.language);
+        if (coloured && this.#code.textContent === text) this.#code.replaceChildren(coloured);
+      },
+      () => undefined, // the server may be away: the code stays as it is
+    );
   }
 }
 

@@ -1,7 +1,8 @@
 // What stands within a line of Markdown: marked reads it, DOMPurify lets through what it may be.
 
 import DOMPurify, { type Config } from "dompurify";
-import { getDefaults, Lexer, type Links, Parser, Renderer, Tokenizer, type Tokens } from "marked";
+import { getDefaults, Lexer, type Links, Parser, Renderer, type Tokens } from "marked";
+import { BoundedTokenizer } from "./bounded";
 
 /** Emphasis and link texts within each other; what would go deeper is text. */
 const DEEPEST = 16;
@@ -24,36 +25,24 @@ const PURE: Config & { RETURN_DOM_FRAGMENT: true } = {
 /** Characters without which a text means itself. */
 const MARKS = /[\\`*_[<&~\n@]|:\/\/|www\./i;
 
-/** Raw HTML is text, and nothing goes arbitrarily deep. */
-class PlainTokenizer extends Tokenizer<string, string> {
-  #depth = 0;
-
+/** Raw HTML is text. */
+class PlainTokenizer extends BoundedTokenizer {
   override tag(_: string): undefined {}
 
   override emStrong(src: string, masked: string, before?: string) {
-    return this.#within(() => super.emStrong(src, masked, before));
+    return this.within(() => super.emStrong(src, masked, before));
   }
 
   override del(src: string, masked: string, before?: string) {
-    return this.#within(() => super.del(src, masked, before));
+    return this.within(() => super.del(src, masked, before));
   }
 
   override link(src: string) {
-    return this.#within(() => super.link(src));
+    return this.within(() => super.link(src));
   }
 
   override reflink(src: string, links: Links) {
-    return this.#within(() => super.reflink(src, links));
-  }
-
-  #within<T>(read: () => T): T | undefined {
-    if (this.#depth >= DEEPEST) return undefined;
-    this.#depth += 1;
-    try {
-      return read();
-    } finally {
-      this.#depth -= 1;
-    }
+    return this.within(() => super.reflink(src, links));
   }
 }
 
@@ -83,7 +72,6 @@ function shown(address: string): string {
 /** Reads the texts of one reply, which share the links it defines. */
 export class Inline {
   readonly #lexer: Lexer<string, string>;
-  readonly #tokenizer = new PlainTokenizer();
   readonly #parser: Parser<string, string>;
   /** Counts up with every link that is defined. */
   definitions = 0;
@@ -92,23 +80,19 @@ export class Inline {
     const options = {
       ...getDefaults<string, string>(),
       breaks: true,
-      tokenizer: this.#tokenizer,
+      tokenizer: new PlainTokenizer(DEEPEST),
       renderer: new PlainRenderer(),
     };
     this.#lexer = new Lexer(options);
     this.#parser = new Parser(options);
   }
 
-  /** How many characters at the start of `text` define a link, which is kept; 0 for none. */
-  define(text: string): number {
-    const found = this.#tokenizer.def(text);
-    if (!found) return 0;
+  /** A link that texts may refer to; the first of its name counts. */
+  define({ tag, href, title }: Tokens.Def): void {
     const { links } = this.#lexer.tokens;
-    if (!(found.tag in links)) {
-      links[found.tag] = { href: found.href, title: found.title };
-      this.definitions += 1;
-    }
-    return found.raw.length;
+    if (tag in links) return;
+    links[tag] = { href, title };
+    this.definitions += 1;
   }
 
   /** The text as nodes: text, emphasis, code and links. */

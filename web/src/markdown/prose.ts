@@ -1,8 +1,16 @@
-// Running text within a block: what is complete is drawn once, only its open end again and again.
+// Running text within a block: what is drawn for good, and behind it what may still change.
 
-import { LONG } from "./blocks";
 import { calm } from "./calm";
 import { type Inline, plain } from "./inline";
+import type { Ending } from "./series";
+import { stretches } from "./shorten";
+
+/** What the reply's texts have in common. */
+export interface Texts {
+  readonly inline: Inline;
+  /** Those that links defined later may change. */
+  readonly referring: Prose[];
+}
 
 /** A stretch of text that was read on its own. */
 interface Stretch {
@@ -13,73 +21,72 @@ interface Stretch {
 }
 
 export class Prose {
-  readonly #host: HTMLElement;
-  readonly #inline: Inline;
+  readonly host: HTMLElement;
+  readonly #texts: Texts;
   readonly #done: Stretch[] = [];
-  /** Where the open end begins. */
-  #from = 0;
-  #tail: ChildNode[] = [];
+  #rest: Stretch[] = [];
 
-  constructor(host: HTMLElement, inline: Inline) {
-    this.#host = host;
-    this.#inline = inline;
+  constructor(host: HTMLElement, texts: Texts) {
+    this.host = host;
+    this.#texts = texts;
   }
 
-  /** Draws what is long enough to stand for good: each stretch has at most `LONG` characters, and is cut where lines or words end. */
-  freeze(text: string): void {
-    while (text.length - this.#from > LONG) {
-      const window = text.slice(this.#from, this.#from + LONG);
-      const end =
-        window.lastIndexOf("\n") + 1 || window.lastIndexOf(" ") + 1 || LONG - Number(/[\uD800-\uDBFF]$/.test(window));
-      this.#keep(window.slice(0, end));
-      this.#from += end;
+  /** Draws what stands behind that which is drawn for good; stretches that are as they were stay. */
+  draw(text: string, ending: Ending): void {
+    if (ending === "later") return;
+    const parts = stretches(text);
+    const end = parts.pop() ?? "";
+    parts.push(ending === "open" ? calm(end) : end.trimEnd());
+    const same = parts.findIndex((part, index) => part !== this.#rest[index]?.text);
+    this.#clear(same < 0 ? parts.length : same);
+    for (const part of parts.slice(this.#rest.length)) this.#rest.push(this.#add(part));
+    const refers = (stretch: Stretch) => stretch.text.includes("[");
+    if (ending === "done" && [...this.#done, ...this.#rest].some(refers)) this.#texts.referring.push(this);
+  }
+
+  /** The first stretch is drawn for good. */
+  keep(text: string): void {
+    if (this.#rest[0]?.text !== text) {
+      this.#clear(0);
+      this.#rest = [this.#add(text)];
     }
-  }
-
-  /** Draws the open end of a text that still grows, from `skip` on. */
-  draw(text: string, skip = 0): void {
-    this.#clear();
-    this.#tail = this.#add(calm(text.slice(Math.max(this.#from, skip))));
-  }
-
-  /** Draws the end of a complete text; true if later definitions may change how it reads. */
-  close(text: string, skip = 0): boolean {
-    this.freeze(text);
-    this.#keep(text.slice(Math.max(this.#from, skip)).trimEnd());
-    return this.#done.some((stretch) => stretch.text.includes("["));
+    this.#done.push(...this.#rest.splice(0, 1));
   }
 
   /** Reads again what was read before a link was defined. */
   refer(): void {
-    for (const stretch of this.#done) {
-      if (stretch.definitions === this.#inline.definitions || !stretch.text.includes("[")) continue;
-      const fragment = this.#inline.read(stretch.text);
+    const { inline } = this.#texts;
+    for (const stretch of [...this.#done, ...this.#rest]) {
+      if (stretch.definitions === inline.definitions || !stretch.text.includes("[")) continue;
+      const fragment = this.#read(stretch.text);
       const nodes = [...fragment.childNodes];
       stretch.nodes[0]?.before(fragment);
       for (const node of stretch.nodes) node.remove();
-      Object.assign(stretch, { nodes, definitions: this.#inline.definitions });
+      Object.assign(stretch, { nodes, definitions: inline.definitions });
     }
   }
 
   /** The text as it is written. */
   literal(text: string): void {
-    this.#host.append(plain(text));
+    this.host.append(plain(text));
   }
 
-  #keep(text: string): void {
-    this.#clear();
-    this.#done.push({ text, nodes: this.#add(text), definitions: this.#inline.definitions });
+  #clear(from: number): void {
+    for (const { nodes } of this.#rest.splice(from)) for (const node of nodes) node.remove();
   }
 
-  #add(text: string): ChildNode[] {
-    const fragment = this.#inline.read(text);
+  #add(text: string): Stretch {
+    const fragment = this.#read(text);
     const nodes = [...fragment.childNodes];
-    this.#host.append(fragment);
-    return nodes;
+    this.host.append(fragment);
+    return { text, nodes, definitions: this.#texts.inline.definitions };
   }
 
-  #clear(): void {
-    for (const node of this.#tail) node.remove();
-    this.#tail = [];
+  /** A line's end between stretches is a break as within them. */
+  #read(text: string): DocumentFragment {
+    const line = text.replace(/\n$/, "");
+    const fragment = this.#texts.inline.read(line);
+    if (line !== text) fragment.append(document.createElement("br"));
+    return fragment;
   }
 }

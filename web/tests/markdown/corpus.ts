@@ -1,5 +1,8 @@
 // Markdown documents, ordinary and nasty.
 
+/** Of some thousand characters, so that not all of their blocks is kept until the end. */
+const LINES = Array.from({ length: 60 }, (_, index) => `line ${index} with **bold** words and \`code\` in it`);
+
 export const ORDINARY: string[] = [
   "Hello **world**, this is *fine* and `code`.\n\nAnother paragraph\nwith two lines.",
   "# One\n\n## Two ##\n\nText\n\nSetext\n===\n\nSmaller\n---\n\nend",
@@ -49,6 +52,13 @@ export const ORDINARY: string[] = [
   "Line one.\n    not code\nend",
   "# Title\ntext right after\n## More\n- list right after\n```\ncode right after\n```\n> quote",
   "* a\n\n  b\n\n\n  c\n* d",
+  LINES.map((line, index) => `${"    ".repeat(index % 4)}- ${line}`).join("\n"),
+  LINES.map((line, index) => `${index + 1}. ${line}\n\n   more of it\n   > - ${line}\n`).join("\n"),
+  LINES.map((line, index) => `${index % 3 ? "> - " : "> - [x] "}${line}`).join("\n"),
+  `- a\n\n${LINES.map((line) => `  ${line}\n\n  | a | b |\n  |---|---|\n  | ${line} | c |\n`).join("\n")}`,
+  `> | a | b |\n> |---|--:|\n${LINES.map((line) => `> | ${line} | c |`).join("\n")}\n\nafter`,
+  `- \`\`\`js\n${LINES.map((line) => `  ${line}\n`).join("\n")}  \`\`\`\n- after`,
+  `${LINES.map((line) => `    ${line}\n`).join("\n")}\nafter`,
 ];
 
 /** Where marked has no same answer: raw HTML is text here, links stay on safe addresses. */

@@ -1,5 +1,6 @@
 // @vitest-environment jsdom
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { Blocks } from "../../src/markdown/blocks";
 import { Inline } from "../../src/markdown/inline";
 import { Reply } from "../../src/markdown/reply";
 import { MarkdownStream } from "../../src/markdown/stream";
@@ -103,9 +104,16 @@ describe("A reply of 100 kB", () => {
     ["one paragraph", line],
     ["one line", line.replace("\n", " ")],
     ["a list", `- ${line}`],
+    ["a list in an item", `- ${line}${`  - ${line}`.repeat(3000)}`],
+    ["paragraphs of an item", `- ${line}${`\n  ${line}`.repeat(3000)}`],
     ["a quote", `> ${line}`],
+    ["a list in a quote", `> - ${line}`],
     ["a table", `| ${line.trim()} | x |\n`],
+    ["code", `    ${line}`],
+    ["fenced code", `\`\`\`\n${line.repeat(3000)}`],
+    ["code of an item", `- \`\`\`\n${`  ${line}`.repeat(3000)}`],
   ])("is read a bounded number of times: %s", (kind, part) => {
+    const lex = vi.spyOn(Blocks.prototype, "lex");
     let read = 0;
     vi.spyOn(Inline.prototype, "read").mockImplementation((text: string) => {
       read += text.length;
@@ -114,12 +122,17 @@ describe("A reply of 100 kB", () => {
       return fragment;
     });
     const size = 100_000;
-    const text = (kind === "a table" ? "| a | b |\n|---|---|\n" : "") + part.repeat(Math.ceil(size / part.length));
+    const whole = (kind === "a table" ? "| a | b |\n|---|---|\n" : "") + part.repeat(Math.ceil(size / part.length));
+    const text = whole.slice(0, size);
     // Drawn every 100 characters, as at 200 tokens a second on a slow screen.
     const pieces = text.match(/[\s\S]{1,100}/g) ?? [];
     shown(pieces);
     // Each drawing reads the open end, which has at most 2,000 characters.
     expect(read).toBeLessThan(text.length + pieces.length * 2_200);
+    // Its blocks are found anew with each drawing: in one and a half times as much, since it is not shortened each time.
+    const lexed = lex.mock.calls.map(([part]) => part.length);
+    expect(Math.max(...lexed)).toBeLessThan(3_200);
+    expect(lexed.reduce((sum, length) => sum + length)).toBeLessThan(pieces.length * 3_000);
   });
 
   it("of code is never read at all", () => {
