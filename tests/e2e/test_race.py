@@ -63,6 +63,9 @@ def test_lanes_fill_and_are_judged(tab: Tab, scripted: Scripted, tmp_path: Path)
     verdict = page.locator("#race-verdict")
     expect(verdict).to_contain_text("Identical text: 48 characters, 15 tokens.")
     expect(verdict).to_contain_text("times as fast.")
+    expect(verdict.locator(".race-verdict > span").first).to_contain_text("Saved ")
+    expect(page.locator(".race-ran")).to_have_text("Raced: Edit · seed 7 · 128 tokens · suffix · trees of 4")
+    expect(page.locator("#race-seed")).to_be_hidden()
     assert text_of(page, "plain") == text_of(page, "speculating") == "".join(PIECES)
     assert page.evaluate("document.activeElement.id") == "race-start"
 
@@ -99,13 +102,24 @@ def test_a_difference_is_shown_at_its_place(tab: Tab, scripted: Scripted) -> Non
     assert tab.complaints == []
 
 
+PLAYED = """
+window.played = false;
+new MutationObserver(() => { played ||= document.querySelector('#race-play')?.textContent === 'Pause'; })
+  .observe(document.querySelector('main.race'), {subtree: true, childList: true, characterData: true});
+"""
+
+
 def test_the_replay_shows_both_lanes_at_any_moment(tab: Tab, scripted: Scripted) -> None:
     scripted.reply = paced({"plain": PIECES, "speculating": PIECES})
     page = opened(tab.page, scripted.url)
+    page.evaluate(PLAYED)
     page.click("#race-start")
-    expect(page.locator("#race-play")).to_be_visible()
     coming = page.locator(".race-lane[data-lane=plain] .race-coming")
+    expect(page.locator("#race-play")).to_have_text("Watch side by side")
+    page.wait_for_function("played")  # at once, by itself
     expect(coming).to_have_count(0)
+    tokens = page.locator(".race-lane[data-lane=plain] .race-figures > div:nth-child(3) dd")
+    expect(tokens).to_have_text("15")
     page.select_option("#race-speed", "0.25")
     page.click("#race-play")
     expect(page.locator("#race-play")).to_have_text("Pause")
@@ -114,8 +128,38 @@ def test_the_replay_shows_both_lanes_at_any_moment(tab: Tab, scripted: Scripted)
     page.focus("#race-moment")
     page.keyboard.press("Home")
     expect(coming).to_have_count(len(PIECES))
+    expect(tokens).to_have_text("–")
     page.keyboard.press("End")
     expect(coming).to_have_count(0)
+    assert tab.complaints == []
+
+
+def test_who_asks_for_little_motion_sees_the_end(tab: Tab, scripted: Scripted) -> None:
+    scripted.reply = paced({"plain": PIECES, "speculating": PIECES})
+    tab.page.emulate_media(reduced_motion="reduce")
+    page = opened(tab.page, scripted.url)
+    page.click("#race-start")
+    expect(page.locator(".race-playback")).to_contain_text("little motion")
+    expect(page.locator("#race-moment")).to_be_visible()
+    expect(page.locator(".race-coming")).to_have_count(0)
+
+
+def test_a_result_stands_back_when_the_form_asks_for_another_race(tab: Tab, scripted: Scripted) -> None:
+    scripted.reply = paced({"plain": PIECES, "speculating": PIECES})
+    page = opened(tab.page, scripted.url)
+    page.fill("#race-seed", "7")
+    page.click("#race-start")
+    changed = page.locator(".race-changed")
+    expect(page.locator("#race-verdict")).to_contain_text("Identical text")
+    expect(changed).to_have_text("")
+    page.click(".race-choice > summary")
+    page.select_option("#race-prompt", "chat")
+    expect(changed).to_have_text("The form has changed; race again.")
+    expect(page.locator(".race-ran")).to_have_text("Raced: Edit · seed 7 · 128 tokens · auto")
+    page.click("#race-start")
+    expect(page.locator(".race-ran")).to_have_text("Raced: Conversation · seed 7 · 128 tokens · auto")
+    expect(page.locator("#race-verdict")).to_contain_text("Identical text")
+    expect(changed).to_have_text("")
     assert tab.complaints == []
 
 
@@ -199,6 +243,11 @@ def test_fits_every_screen(chromium: Browser, scripted: Scripted, width: int, sc
     overflow = "[...document.querySelectorAll('html, .view')].map(box => box.scrollWidth - box.clientWidth)"
     assert page.evaluate(overflow) == [0, 0, 0]
     assert violations(page) == []
+    page.click(".race-choice > summary")
+    page.select_option("#race-prompt", "chat")
+    expect(page.locator(".race-changed")).not_to_be_empty()
+    assert page.evaluate(overflow) == [0, 0, 0]
+    assert violations(page) == [], "the form has changed"
     context.close()
 
 
@@ -208,8 +257,8 @@ def test_a_real_race_is_won_with_the_same_text(tab: Tab, server: str) -> None:
     page.fill("#race-seed", "7")
     page.fill("#race-limit", "40")
     page.click("#race-start")
-    expect(page.locator("#race-play")).to_be_visible(timeout=REPLY_MS)
-    assert (page.text_content("#race-verdict") or "").startswith("Identical text: ")
+    expect(page.locator("#race-play")).to_have_text("Watch side by side", timeout=REPLY_MS)  # it was watched once
+    expect(page.locator("#race-verdict")).to_contain_text("Identical text: ")
     figures: Any = page.locator(".race-lane[data-lane=speculating] .race-figures dd").all_text_contents()
     assert float(figures[3]) > 1  # tokens per step: most of the reply stands in the prompt
     assert text_of(page, "plain") == text_of(page, "speculating") != ""
