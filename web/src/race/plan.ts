@@ -54,6 +54,12 @@ export function firstForm(settings: FormValues): RaceForm {
   return { prompt: SAMPLES[0].id, own: "", seed, limit: String(DEFAULT_LIMIT), mode: AUTO, maxNodes: "" };
 }
 
+/** A form that was remembered; its prompt may be none of today's. */
+export function knownForm(form: RaceForm): RaceForm {
+  const known = form.prompt === OWN || SAMPLES.some(({ id }) => id === form.prompt);
+  return known ? form : { ...form, prompt: SAMPLES[0].id };
+}
+
 export function promptOf(form: RaceForm): string {
   return form.prompt === OWN ? form.own.trim() : (SAMPLES.find(({ id }) => id === form.prompt)?.text ?? "");
 }

@@ -6,13 +6,17 @@ import { remembered } from "../settings/store";
 import { LITTLE_MOTION } from "../shell/media";
 import type { ViewProps } from "../shell/view";
 import { RaceFields } from "./form";
-import { firstForm } from "./plan";
+import { firstForm, knownForm } from "./plan";
 import { Room } from "./room";
 import { Stage } from "./stage";
 
 export default function View({ server, settings, shown }: ViewProps) {
   const room = useMemo(() => new Room(server, undefined, watched), [server]);
-  const form = useMemo(() => remembered("race", firstForm(settings.peek())), [settings]);
+  const form = useMemo(() => {
+    const kept = remembered("race", firstForm(settings.peek()));
+    kept.value = knownForm(kept.value);
+    return kept;
+  }, [settings]);
   const key = server.key.value;
   useEffect(() => void room.learn(), [room, key]); // another key may open what was locked
   useLayoutEffect(() => room.show(shown), [room, shown]);
