@@ -41,6 +41,11 @@ export function Stage({ room, form, settings, model }: StageProps) {
       <p class="unseen" role="status">
         {room.spoken.value}
       </p>
+      {race.running && !race.notice && (
+        <p class="race-verdict race-undecided">
+          <span>Racing …</span> The lanes run one after the other, and are compared when both are done.
+        </p>
+      )}
       <p class="race-changed" role="status">
         {old && "The form has changed; race again."}
       </p>
@@ -66,7 +71,9 @@ export function Stage({ room, form, settings, model }: StageProps) {
       </div>
       {race.plan && <p class="race-quiet race-ran">Raced: {planWords(race.plan)}</p>}
       {outcome && !outcome.comparison.same && <Difference found={outcome.comparison} />}
-      {replay && moment && <Playback room={room} replay={replay} at={moment.at} playing={moment.playing} />}
+      {(race.running || replay) && (
+        <Playback room={room} replay={replay} at={moment?.at ?? 0} playing={moment?.playing ?? false} />
+      )}
       {shown && (
         <div class="race-lanes" ref={lanes}>
           {LANES.map((name) => (

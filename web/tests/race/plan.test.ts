@@ -3,6 +3,7 @@ import {
   firstForm,
   isPlanProblem,
   keyOf,
+  knownForm,
   type Plan,
   planned,
   type RaceForm,
@@ -48,6 +49,11 @@ describe("planned", () => {
       maxNodes: null,
     });
     expect(firstForm({ ...SETTINGS, seed: "" }).seed).toMatch(/^\d+$/);
+  });
+
+  it("does not keep a prompt that is none", () => {
+    expect(knownForm({ ...FORM, prompt: "x" })).toEqual({ ...FORM, prompt: SAMPLES[0].id });
+    expect(knownForm(FORM)).toBe(FORM);
   });
 
   it.each([

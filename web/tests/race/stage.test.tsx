@@ -69,6 +69,14 @@ test("a wait for the server is seen with each try and said once; what ends a rac
   act(() => render(null, root));
 });
 
+test("a race that runs keeps the place of its verdict and of the replay", () => {
+  const { root, say, texts } = staged();
+  say({ type: "session.created" }, 0);
+  expect(texts(".race-undecided")).toHaveLength(1);
+  expect(root.querySelector<HTMLFieldSetElement>(".race-playback")?.disabled).toBe(true);
+  act(() => render(null, root));
+});
+
 test("a result says what was raced, and steps back when the form asks for something else", () => {
   const { root, say, draw, texts } = staged();
   say({ type: "session.created" }, 0);
@@ -77,6 +85,7 @@ test("a result says what was raced, and steps back when the form asks for someth
     say(delta("One", { drafted: 0, accepted: 0, emitted: 1 }), at - 50);
     say(done(1), at);
   }
+  expect(texts(".race-undecided")).toEqual([]);
   expect(texts(".race-ran")).toEqual(["Raced: Your own · seed 5 · 16 tokens · auto"]);
   expect(texts(".race-changed")).toEqual([""]);
   draw({ ...FORM, prompt: "chat" });
