@@ -238,6 +238,17 @@ def test_a_key_is_asked_for(tab: Tab, scripted: Scripted) -> None:
     expect(page.locator("#message")).to_be_visible()
 
 
+def test_a_race_on_a_phone_ends_with_its_verdict_in_sight(tab: Tab, scripted: Scripted) -> None:
+    scripted.reply = paced({"plain": PIECES * 4, "speculating": PIECES * 4})
+    tab.page.set_viewport_size({"width": 390, "height": 844})
+    page = opened(tab.page, scripted.url)
+    for _ in range(2):  # the second from the foot of the first one's results
+        page.click("#race-start")
+        expect(page.locator("#race-verdict")).to_contain_text("Identical text")
+        expect(page.locator("#race-verdict")).to_be_in_viewport(ratio=1)
+        page.locator("#race-export").scroll_into_view_if_needed()
+
+
 @needs_axe
 @pytest.mark.parametrize(("width", "scheme"), [(320, "light"), (1920, "dark")])
 def test_fits_every_screen(chromium: Browser, scripted: Scripted, width: int, scheme: Literal["light", "dark"]) -> None:

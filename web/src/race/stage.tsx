@@ -33,8 +33,8 @@ export function Stage({ room, form, settings, model }: StageProps) {
   }, [tick]); // each frame of a replay asks for the next
   const shown = race.phase !== "ready";
   const old = race.plan !== null && !race.running && !stillAsks(form, settings, race.plan);
-  const lanes = useRef<HTMLDivElement>(null);
-  useEffect(() => lanes.current?.scrollIntoView({ block: "nearest" }), [race.plan]); // a race has begun
+  const top = useRef<HTMLParagraphElement>(null);
+  useEffect(() => top.current?.scrollIntoView({ block: "nearest" }), [race.plan]); // a race has begun
   return (
     <div class={old ? "race-stage race-old" : "race-stage"}>
       {race.running && race.notice && <p class="bar">{race.notice}</p>}
@@ -42,8 +42,8 @@ export function Stage({ room, form, settings, model }: StageProps) {
         {room.spoken.value}
       </p>
       {race.running && !race.notice && (
-        <p class="race-verdict race-undecided">
-          <span>Racing …</span> The lanes run one after the other, and are compared when both are done.
+        <p class="race-verdict race-undecided" ref={top}>
+          <span>Not decided yet</span> The lanes run one after the other, and are compared when both are done.
         </p>
       )}
       <p class="race-changed" role="status">
@@ -69,13 +69,17 @@ export function Stage({ room, form, settings, model }: StageProps) {
           </p>
         )}
       </div>
-      {race.plan && <p class="race-quiet race-ran">Raced: {planWords(race.plan)}</p>}
+      {race.plan && (
+        <p class="race-quiet race-ran">
+          {race.running ? "Racing" : "Raced"}: {planWords(race.plan)}
+        </p>
+      )}
       {outcome && !outcome.comparison.same && <Difference found={outcome.comparison} />}
       {(race.running || replay) && (
         <Playback room={room} replay={replay} at={moment?.at ?? 0} playing={moment?.playing ?? false} />
       )}
       {shown && (
-        <div class="race-lanes" ref={lanes}>
+        <div class="race-lanes">
           {LANES.map((name) => (
             <LaneCard
               key={name}
