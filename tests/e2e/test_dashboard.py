@@ -93,6 +93,12 @@ def counted(figures: dict[str, float]) -> dict[str, float]:
     return {name: value for name, value in figures.items() if name.startswith(("step_", "generated", "drafted"))}
 
 
+def rows(page: Page) -> list[int]:
+    """How many figures stand in each row."""
+    places = page.locator("[data-figure]").evaluate_all("all => all.map(one => one.offsetTop)")
+    return [places.count(place) for place in dict.fromkeys(places)]
+
+
 def shows(page: Page, figure: str, text: str) -> None:
     expect(page.locator(f"[data-figure={figure}] strong")).to_have_text(text, timeout=LATE_MS)
 
@@ -138,6 +144,10 @@ def test_the_figures_agree_with_metrics_after_a_reply(tab: Tab, unasked: str) ->
     trees = board.locator("[data-reason] td:last-child").all_text_contents()
     assert sum(map(int, trees)) == figures["trees_total"]
     expect(board.locator("[data-reason=prefill]")).to_contain_text("prompt")
+    expect(board.locator("[data-plot=speed] .dashboard-note").last).to_contain_text("Watched since")
+    expect(board.locator("[data-counts=answers]")).to_be_hidden()
+    board.locator(".dashboard-server > summary").click()
+    expect(board.locator("[data-counts=answers] tbody tr").first).to_be_visible()
     assert all(address.startswith(unasked) for address in tab.addresses)
     assert tab.complaints == []
 
@@ -216,9 +226,11 @@ def test_charts_follow_the_scheme(board: Page) -> None:
 def test_axe_finds_nothing_at_any_width(board: Page, server: str) -> None:
     ask(server, "Hello.", tokens=16)
     expect(board.locator("[data-drafter=all]")).to_be_visible(timeout=LATE_MS)
+    board.locator(".dashboard-server > summary").click()
     for scheme in ("light", "dark"):
         board.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
-        for width in (320, 1920):
+        for width in (320, 1600, 1920):
             board.set_viewport_size({"width": width, "height": 800})
             assert board.evaluate("document.documentElement.scrollWidth") == width
+            assert len(set(rows(board))) == 1, "the figures stand in full rows"
             assert violations(board) == [], (scheme, width)

@@ -17,6 +17,7 @@ from websockets.sync.server import ServerConnection
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("chromium")]
 
+LANES_PLACE = "document.querySelector('.race-lanes').offsetTop"
 PIECES = ("The sky", " is blue", " because", " air scatters", " blue light.")
 
 
@@ -30,13 +31,13 @@ def leg(event: Event) -> str:
     return str(event["event_id"]).removeprefix("race-")
 
 
-def paced(text: dict[str, tuple[str, ...]]) -> Callable[[ServerConnection, Event], None]:
-    """Replies of these pieces by lane, the plain one slower."""
+def paced(text: dict[str, tuple[str, ...]], *, plain_s: float = 0.06) -> Callable[[ServerConnection, Event], None]:
+    """Replies of these pieces by lane, the plain one slower: so many seconds a piece."""
 
     def reply(connection: ServerConnection, event: Event) -> None:
         pieces = text.get(leg(event), ("Warm",))
         for i, piece in enumerate(pieces):
-            time.sleep(0.06 if leg(event) == "plain" else 0.02)
+            time.sleep(plain_s if leg(event) == "plain" else 0.02)
             counts = {"drafted": 2 * i, "accepted": i, "emitted": i + 1}
             say(connection, "response.output_text.delta", response_id="r", delta=piece, x_seq=i + 1, x_spec=counts)
         usage = {"output_tokens": sum(range(len(pieces) + 1))}
@@ -56,7 +57,7 @@ def text_of(page: Page, lane: str) -> str:
 
 
 def test_lanes_fill_and_are_judged(tab: Tab, scripted: Scripted, tmp_path: Path) -> None:
-    scripted.reply = paced({"plain": PIECES, "speculating": PIECES})
+    scripted.reply = paced({"plain": PIECES, "speculating": PIECES}, plain_s=0.4)  # on a busy machine too
     page = opened(tab.page, scripted.url)
     page.fill("#race-seed", "7")
     page.fill("#race-maxNodes", "4")
@@ -65,9 +66,15 @@ def test_lanes_fill_and_are_judged(tab: Tab, scripted: Scripted, tmp_path: Path)
     page.keyboard.press("Enter")
     expect(page.locator("#race-start")).to_have_text("Stop")
     expect(page.locator("#race-seed")).to_be_disabled()
+    expect(page.locator(".race-lanes")).to_be_visible()
+    place = page.evaluate(LANES_PLACE)
     verdict = page.locator("#race-verdict")
     expect(verdict).to_contain_text("Identical text: 48 characters, 15 tokens.")
     expect(verdict).to_contain_text("times as fast.")
+    expect(verdict.locator(".race-verdict > span").first).to_contain_text("Saved ")
+    expect(page.locator(".race-ran")).to_have_text("Raced: Edit · seed 7 · 128 tokens · suffix · trees of 4")
+    expect(page.locator("#race-seed")).to_be_hidden()
+    assert page.evaluate(LANES_PLACE) == place, "the end of a race moves nothing"
     assert text_of(page, "plain") == text_of(page, "speculating") == "".join(PIECES)
     assert page.evaluate("document.activeElement.id") == "race-start"
 
@@ -104,13 +111,25 @@ def test_a_difference_is_shown_at_its_place(tab: Tab, scripted: Scripted) -> Non
     assert tab.complaints == []
 
 
+PLAYED = """
+window.played = false;
+new MutationObserver(() => { played ||= document.querySelector('#race-play')?.textContent === 'Pause'; })
+  .observe(document.querySelector('main.race'), {subtree: true, childList: true, characterData: true});
+"""
+
+
 def test_the_replay_shows_both_lanes_at_any_moment(tab: Tab, scripted: Scripted) -> None:
     scripted.reply = paced({"plain": PIECES, "speculating": PIECES})
     page = opened(tab.page, scripted.url)
+    page.evaluate(PLAYED)
     page.click("#race-start")
-    expect(page.locator("#race-play")).to_be_visible()
     coming = page.locator(".race-lane[data-lane=plain] .race-coming")
+    expect(page.locator("#race-verdict")).to_contain_text("Identical text")
+    expect(page.locator("#race-play")).to_have_text("Watch side by side")
+    assert page.evaluate("played"), "at once, by itself"
     expect(coming).to_have_count(0)
+    tokens = page.locator(".race-lane[data-lane=plain] .race-figures > div:nth-child(3) dd")
+    expect(tokens).to_have_text("15")
     page.select_option("#race-speed", "0.25")
     page.click("#race-play")
     expect(page.locator("#race-play")).to_have_text("Pause")
@@ -119,8 +138,39 @@ def test_the_replay_shows_both_lanes_at_any_moment(tab: Tab, scripted: Scripted)
     page.focus("#race-moment")
     page.keyboard.press("Home")
     expect(coming).to_have_count(len(PIECES))
+    expect(tokens).to_have_text("–")
     page.keyboard.press("End")
     expect(coming).to_have_count(0)
+    assert tab.complaints == []
+
+
+def test_who_asks_for_little_motion_sees_the_end(tab: Tab, scripted: Scripted) -> None:
+    scripted.reply = paced({"plain": PIECES, "speculating": PIECES})
+    tab.page.emulate_media(reduced_motion="reduce")
+    page = opened(tab.page, scripted.url)
+    page.click("#race-start")
+    expect(page.locator("#race-verdict")).to_contain_text("Identical text")
+    expect(page.locator(".race-playback")).to_contain_text("little motion")
+    expect(page.locator("#race-moment")).to_be_visible()
+    expect(page.locator(".race-coming")).to_have_count(0)
+
+
+def test_a_result_stands_back_when_the_form_asks_for_another_race(tab: Tab, scripted: Scripted) -> None:
+    scripted.reply = paced({"plain": PIECES, "speculating": PIECES})
+    page = opened(tab.page, scripted.url)
+    page.fill("#race-seed", "7")
+    page.click("#race-start")
+    changed = page.locator(".race-changed")
+    expect(page.locator("#race-verdict")).to_contain_text("Identical text")
+    expect(changed).to_have_text("")
+    page.click(".race-choice > summary")
+    page.select_option("#race-prompt", "chat")
+    expect(changed).to_have_text("The form has changed; race again.")
+    expect(page.locator(".race-ran")).to_have_text("Raced: Edit · seed 7 · 128 tokens · auto")
+    page.click("#race-start")
+    expect(page.locator(".race-ran")).to_have_text("Raced: Conversation · seed 7 · 128 tokens · auto")
+    expect(page.locator("#race-verdict")).to_contain_text("Identical text")
+    expect(changed).to_have_text("")
     assert tab.complaints == []
 
 
@@ -187,6 +237,17 @@ def test_a_key_is_asked_for(tab: Tab, scripted: Scripted) -> None:
     expect(page.locator("#message")).to_be_visible()
 
 
+def test_a_race_on_a_phone_ends_with_its_verdict_in_sight(tab: Tab, scripted: Scripted) -> None:
+    scripted.reply = paced({"plain": PIECES * 4, "speculating": PIECES * 4})
+    tab.page.set_viewport_size({"width": 390, "height": 844})
+    page = opened(tab.page, scripted.url)
+    for _ in range(2):  # the second from the foot of the first one's results
+        page.click("#race-start")
+        expect(page.locator("#race-verdict")).to_contain_text("Identical text")
+        expect(page.locator("#race-verdict")).to_be_in_viewport(ratio=1)
+        page.locator("#race-export").scroll_into_view_if_needed()
+
+
 @needs_axe
 @pytest.mark.parametrize(("width", "scheme"), [(320, "light"), (1920, "dark")])
 def test_fits_every_screen(chromium: Browser, scripted: Scripted, width: int, scheme: Literal["light", "dark"]) -> None:
@@ -198,6 +259,11 @@ def test_fits_every_screen(chromium: Browser, scripted: Scripted, width: int, sc
     overflow = "[...document.querySelectorAll('html, .view')].map(box => box.scrollWidth - box.clientWidth)"
     assert page.evaluate(overflow) == [0, 0, 0]
     assert violations(page) == []
+    page.click(".race-choice > summary")
+    page.select_option("#race-prompt", "chat")
+    expect(page.locator(".race-changed")).not_to_be_empty()
+    assert page.evaluate(overflow) == [0, 0, 0]
+    assert violations(page) == [], "the form has changed"
     context.close()
 
 
@@ -207,8 +273,8 @@ def test_a_real_race_is_won_with_the_same_text(tab: Tab, server: str) -> None:
     page.fill("#race-seed", "7")
     page.fill("#race-limit", "40")
     page.click("#race-start")
-    expect(page.locator("#race-play")).to_be_visible(timeout=REPLY_MS)
-    assert (page.text_content("#race-verdict") or "").startswith("Identical text: ")
+    expect(page.locator("#race-verdict")).to_contain_text("Identical text: ", timeout=REPLY_MS)
+    expect(page.locator("#race-play")).to_have_text("Watch side by side", timeout=REPLY_MS)  # it was watched once
     figures: Any = page.locator(".race-lane[data-lane=speculating] .race-figures dd").all_text_contents()
     assert float(figures[3]) > 1  # tokens per step: most of the reply stands in the prompt
     assert text_of(page, "plain") == text_of(page, "speculating") != ""

@@ -239,6 +239,7 @@ def test_the_microphone_is_used_while_the_button_is_held(tab: Tab, scripted: Scr
     page = opened(tab, scripted.url)
     assert page.evaluate("heard") == []  # nothing before a press
     talk = page.locator(".voice-hold")
+    expect(talk).to_be_in_viewport()
     talk.focus()
     page.keyboard.down(" ")
     state(page, "Listening")
@@ -249,12 +250,14 @@ def test_the_microphone_is_used_while_the_button_is_held(tab: Tab, scripted: Scr
     assert page.evaluate("heard") == ["start", "stop"]
 
     talk.hover()
+    place = talk.bounding_box()
     page.mouse.down()
     expect(talk).to_have_attribute("aria-pressed", "true")
     page.evaluate("recogniser.onerror({error: 'not-allowed'})")
+    expect(page.locator(".voice .bar")).to_contain_text("allow it beside the address")
+    assert talk.bounding_box() == place, "it stays under the finger"
     page.evaluate("recogniser.onend()")
     page.mouse.up()
-    expect(page.locator(".voice .bar")).to_contain_text("allow it beside the address")
     state(page, "Ready")
     assert tab.complaints == []
 

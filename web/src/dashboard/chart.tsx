@@ -6,7 +6,7 @@ import "uplot/dist/uPlot.min.css";
 import { AXIS, colour, keep, series } from "../shell/canvas";
 import { Swatch } from "../shell/swatch";
 import type { Row } from "./history";
-import type { Curve, Plot } from "./plots";
+import { type Curve, type Plot, rangeOf } from "./plots";
 import { extremes } from "./series";
 
 const HEIGHT = 150; // CSS pixels
@@ -18,9 +18,11 @@ export interface ChartProps {
   rows: readonly Row[];
   /** How far the time axis reaches back. */
   seconds: number;
+  /** Said where nothing is drawn. */
+  note: string;
 }
 
-export function Chart({ plot, curves, rows, seconds }: ChartProps) {
+export function Chart({ plot, curves, rows, seconds, note }: ChartProps) {
   const place = useRef<HTMLDivElement>(null);
   const drawing = useRef<uPlot | null>(null);
   const names = curves.map(({ name }) => name).join();
@@ -51,7 +53,15 @@ export function Chart({ plot, curves, rows, seconds }: ChartProps) {
         <h3>{plot.title}</h3>
         <span class="dashboard-note">{plot.unit}</span>
       </figcaption>
-      <div ref={place} class="dashboard-canvas" role="img" aria-label={`${plot.title}, ${plot.unit}: now ${summary}`} />
+      <div class="dashboard-time">
+        <div
+          ref={place}
+          class="dashboard-canvas"
+          role="img"
+          aria-label={`${plot.title}, ${plot.unit}: now ${summary}`}
+        />
+        {note && <p class="dashboard-note">{note}</p>}
+      </div>
       <table>
         <thead>
           <tr>
@@ -105,7 +115,7 @@ function options(plot: Plot, curves: readonly Curve[], width: number): uPlot.Opt
     padding: [8, 16, 0, 0],
     legend: { show: false },
     cursor: { show: false },
-    scales: { x: { time: false }, y: { range: (_, __, most) => [0, most > 0 ? most * 1.05 : 1] } },
+    scales: { x: { time: false }, y: { range: (_, __, most) => rangeOf(plot, most) } },
     axes: [
       {
         ...AXIS,

@@ -16,7 +16,7 @@ export function Controls({ board, empty, paused, pause }: ControlsProps) {
   return (
     <div class="dashboard-controls">
       <fieldset>
-        <legend>Recent is the last</legend>
+        <legend>Recent means the last</legend>
         {WINDOWS.map((minutes) => (
           <label key={minutes}>
             <input

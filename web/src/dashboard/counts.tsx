@@ -5,7 +5,7 @@ import FAMILIES from "./families.json";
 import type { Named, Span } from "./span";
 import { whole } from "./units";
 
-interface Table {
+export interface Table {
   id: string;
   title: string;
   note: string;
@@ -15,30 +15,25 @@ interface Table {
   columns: string;
 }
 
-const TABLES: readonly Table[] = [
-  {
-    id: "replies",
-    title: "Replies",
-    note: "by protocol and how they ended",
-    family: FAMILIES.replies,
-    rows: "protocol",
-    columns: "outcome",
-  },
-  {
-    id: "answers",
-    title: "HTTP answers",
-    note: "by route and status",
-    family: FAMILIES.answers,
-    rows: "route",
-    columns: "status",
-  },
-];
+export const REPLIES: Table = {
+  id: "replies",
+  title: "Replies",
+  note: "by protocol and how they ended",
+  family: FAMILIES.replies,
+  rows: "protocol",
+  columns: "outcome",
+};
 
-export function Counts({ span }: { span: Span }) {
-  return TABLES.map((table) => <CountTable key={table.id} table={table} span={span} />);
-}
+export const ANSWERS: Table = {
+  id: "answers",
+  title: "HTTP answers",
+  note: "by route and status",
+  family: FAMILIES.answers,
+  rows: "route",
+  columns: "status",
+};
 
-function CountTable({ table, span }: { table: Table; span: Span }) {
+export function CountTable({ table, span }: { table: Table; span: Span }) {
   const rows = [...span.by(table.family, table.rows)];
   const columns = [...span.by(table.family, table.columns).keys()].sort();
   return (

@@ -28,6 +28,8 @@ export interface Plot {
   format: Unit;
   /** The curves are areas that lie on each other, the first lowest. */
   areas: boolean;
+  /** All there can be, where that is known: the axis ends there. */
+  top?: number;
   curves: readonly CurveOf[];
 }
 
@@ -48,6 +50,18 @@ export function curvesOf(plot: Plot, history: History, rows: readonly Row[]): Cu
   });
   const tops = plot.areas ? stacked(told.map(({ values }) => values)) : [];
   return told.map((curve, index) => ({ ...curve, drawn: tops[index] ?? curve.values }));
+}
+
+/** Where the axis of the values begins and ends; most: the largest value. */
+export function rangeOf({ top }: Plot, most: number): [number, number] {
+  return [0, top ?? (most > 0 ? most * 1.05 : 1)];
+}
+
+/** Why much of a plot is empty: what was before the page watched. "" where less than half is. */
+export function watchedSince(oldest: number, now: number, seconds: number): string {
+  if (now - oldest > seconds / 2) return "";
+  const time = new Date(oldest * 1000).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+  return `Watched since ${time}; earlier is not kept.`;
 }
 
 function curve(name: string, stroke: Stroke, of: readonly Named[], line: CurveOf["line"]): CurveOf {
@@ -103,6 +117,7 @@ export const PLOTS: readonly Plot[] = [
     unit: "percent",
     format: amount,
     areas: false,
+    top: 100,
     curves: [
       curve("guesses accepted", FIRST, [FAMILIES.accepted, FAMILIES.drafted], ratioLine(100)),
       curve("prompt from the cache", SECOND, [FAMILIES.prefixHits, FAMILIES.prompt], ratioLine(100)),

@@ -55,17 +55,14 @@ export class Span {
     return grown;
   }
 
-  /** null where the server has no such histogram. */
+  /** null where the server has no such histogram. A bucket whose bound is none is left out. */
   distribution(family: Named): Distribution | null {
     const columns = this.#history.family(family.name);
     const parts = { bucket: new Map<number, number>(), sum: 0 };
     for (const column of columns) {
-      const bound = column.labels.get("le");
       if (column.name.endsWith("_sum")) parts.sum += this.#grown(column);
-      else if (bound !== undefined) {
-        const le = bound === "+Inf" ? Number.POSITIVE_INFINITY : Number(bound);
-        parts.bucket.set(le, (parts.bucket.get(le) ?? 0) + this.#grown(column));
-      }
+      const le = boundOf(column.labels.get("le"));
+      if (le !== null) parts.bucket.set(le, (parts.bucket.get(le) ?? 0) + this.#grown(column));
     }
     return parts.bucket.size === 0 ? null : distribution(parts.bucket, parts.sum);
   }
@@ -73,6 +70,13 @@ export class Span {
   #grown(column: Column): number {
     return valueAt(this.to, column) - valueAt(this.from, column);
   }
+}
+
+/** Of times and sizes, which are no less than 0; null of anything else. */
+function boundOf(le = ""): number | null {
+  if (le === "+Inf") return Number.POSITIVE_INFINITY;
+  const bound = Number(le);
+  return le.trim() !== "" && Number.isFinite(bound) && bound >= 0 ? bound : null;
 }
 
 /** A gauge's value now, all its matching series together; null where the server has none. */

@@ -7,13 +7,13 @@ import { Board, type Spans } from "./board";
 import { Chart } from "./chart";
 import { Choices } from "./choices";
 import { Controls } from "./controls";
-import { Counts } from "./counts";
+import { ANSWERS, CountTable, REPLIES } from "./counts";
 import "./dashboard.css";
 import { Depths } from "./depths";
 import FAMILIES from "./families.json";
 import { figures } from "./figures";
-import { Histogram, SPREADS } from "./histogram";
-import { curvesOf, PLOTS } from "./plots";
+import { Histogram, LAG, SPREADS } from "./histogram";
+import { curvesOf, PLOTS, watchedSince } from "./plots";
 
 export default function View({ server, shown }: ViewProps) {
   const board = useMemo(
@@ -65,6 +65,8 @@ function usePolling(board: Board, server: Server, wanted: boolean): void {
 function Figures({ board, spans }: { board: Board; spans: Spans }) {
   const seconds = board.minutes.value * 60;
   const rows = board.history.within(seconds);
+  const [oldest, newest] = [board.history.rows[0], board.history.newest];
+  const note = oldest && newest ? watchedSince(oldest.at, newest.at, seconds) : "";
   return (
     <>
       {!spans.always.increase(FAMILIES.generated) && (
@@ -86,15 +88,26 @@ function Figures({ board, spans }: { board: Board; spans: Spans }) {
       <div class="dashboard-grid">
         {PLOTS.map((plot) => {
           const curves = curvesOf(plot, board.history, rows);
-          return curves.length > 0 && <Chart key={plot.id} plot={plot} curves={curves} rows={rows} seconds={seconds} />;
+          return (
+            curves.length > 0 && (
+              <Chart key={plot.id} plot={plot} curves={curves} rows={rows} seconds={seconds} note={note} />
+            )
+          );
         })}
         {SPREADS.map((shown) => (
           <Histogram key={shown.id} shown={shown} spans={spans} />
         ))}
         <Depths spans={spans} />
         <Choices spans={spans} />
-        <Counts span={spans.always} />
+        <CountTable table={REPLIES} span={spans.always} />
       </div>
+      <details class="dashboard-server">
+        <summary>For whoever runs the server: lateness of its event loop, HTTP answers</summary>
+        <div class="dashboard-grid">
+          <Histogram shown={LAG} spans={spans} />
+          <CountTable table={ANSWERS} span={spans.always} />
+        </div>
+      </details>
     </>
   );
 }

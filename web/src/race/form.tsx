@@ -2,11 +2,13 @@
 
 import { type Signal, useSignal } from "@preact/signals";
 import type { ComponentChildren, TargetedSubmitEvent } from "preact";
+import { useRef } from "preact/hooks";
 import type { FormValues } from "../settings/parse";
 import { AUTO } from "./drafters";
 import { isPlanProblem, type PlanProblem, planned, promptOf, type RaceForm } from "./plan";
-import { OWN, SAMPLES } from "./prompts";
+import { hintOf, OWN, OWN_NAME, SAMPLES } from "./prompts";
 import type { Room } from "./room";
+import { formWords } from "./words";
 
 export interface RaceFieldsProps {
   room: Room;
@@ -17,6 +19,8 @@ export interface RaceFieldsProps {
 
 export function RaceFields({ room, form, settings }: RaceFieldsProps) {
   const problem = useSignal<PlanProblem | null>(null);
+  const open = useSignal(true); // folded by a race, so that its lanes are in sight
+  const fold = useRef<HTMLDetailsElement>(null);
   const running = room.running.value;
   const values = form.value;
   const set = (change: Partial<RaceForm>) => {
@@ -31,8 +35,13 @@ export function RaceFields({ room, form, settings }: RaceFieldsProps) {
     }
     const plan = planned(values, settings);
     problem.value = isPlanProblem(plan) ? plan : null;
-    if (!isPlanProblem(plan)) room.start(plan);
-    else if (plan.field !== null) document.getElementById(idOf(plan.field))?.focus();
+    if (!isPlanProblem(plan)) {
+      open.value = false;
+      room.start(plan);
+    } else if (plan.field !== null) {
+      if (fold.current) fold.current.open = true; // at once: what is folded takes no focus
+      document.getElementById(idOf(plan.field))?.focus();
+    }
   };
   const field = (name: keyof RaceForm, label: string, mode: "numeric" | "text" = "numeric", placeholder = "") => (
     <Field name={name} label={label} problem={problem.value}>
@@ -50,62 +59,79 @@ export function RaceFields({ room, form, settings }: RaceFieldsProps) {
   );
   return (
     <form class="race-form" onSubmit={submit} noValidate>
-      <fieldset disabled={running}>
-        <legend class="unseen">What is to be raced</legend>
-        <div>
-          <label for="race-prompt">Prompt</label>
-          <select
-            id="race-prompt"
-            value={values.prompt}
-            onChange={({ currentTarget }) => set({ prompt: currentTarget.value })}
-          >
-            {SAMPLES.map(({ id, name, hint }) => (
-              <option key={id} value={id}>
-                {name} ({hint})
-              </option>
-            ))}
-            <option value={OWN}>Your own</option>
-          </select>
-        </div>
-        {values.prompt === OWN ? (
-          <Field name="own" label="Your prompt" problem={problem.value}>
-            <textarea
-              id={idOf("own")}
-              rows={4}
-              dir="auto"
-              value={values.own}
-              aria-invalid={problem.value?.field === "own"}
-              aria-describedby={`${idOf("own")}-problem`}
-              onInput={({ currentTarget }) => set({ own: currentTarget.value })}
-            />
-          </Field>
-        ) : (
-          <details>
-            <summary>What it says</summary>
-            <blockquote class="race-prompt">{promptOf(values)}</blockquote>
-          </details>
-        )}
-        <div class="race-numbers">
-          {field("seed", "Seed")}
-          {field("limit", "Longest reply, in tokens")}
+      <details
+        class="race-choice"
+        ref={fold}
+        open={open.value}
+        onToggle={({ currentTarget }) => {
+          open.value = currentTarget.open;
+        }}
+      >
+        <summary>{formWords(values)}</summary>
+        <fieldset disabled={running}>
+          <legend class="unseen">What is to be raced</legend>
           <div>
-            <label for={idOf("mode")}>Drafter</label>
+            <label for="race-prompt">Prompt</label>
             <select
-              id={idOf("mode")}
-              value={values.mode}
-              onChange={({ currentTarget }) => set({ mode: currentTarget.value })}
+              id="race-prompt"
+              aria-describedby="race-hint"
+              value={values.prompt}
+              onChange={({ currentTarget }) => set({ prompt: currentTarget.value })}
             >
-              {[...new Set([...room.drafters.value, values.mode])].map((name) => (
-                <option key={name} value={name}>
-                  {name === AUTO ? "all (auto)" : name}
+              {SAMPLES.map(({ id, name }) => (
+                <option key={id} value={id}>
+                  {name}
                 </option>
               ))}
+              <option value={OWN}>{OWN_NAME}</option>
             </select>
+            <p class="race-quiet" id="race-hint">
+              {hintOf(values.prompt)}
+            </p>
           </div>
-          {field("maxNodes", "Largest tree, in nodes", "numeric", "the server’s")}
-        </div>
-      </fieldset>
-      <p class="race-quiet">{samplingWords(settings)}</p>
+          {values.prompt === OWN ? (
+            <Field name="own" label="Your prompt" problem={problem.value}>
+              <textarea
+                id={idOf("own")}
+                rows={4}
+                dir="auto"
+                value={values.own}
+                aria-invalid={problem.value?.field === "own"}
+                aria-describedby={`${idOf("own")}-problem`}
+                onInput={({ currentTarget }) => set({ own: currentTarget.value })}
+              />
+            </Field>
+          ) : (
+            <details>
+              <summary>What it says</summary>
+              <blockquote class="race-prompt">{promptOf(values)}</blockquote>
+            </details>
+          )}
+          <div class="race-numbers">
+            {field("seed", "Seed")}
+            {field("limit", "Longest reply, in tokens")}
+            <div>
+              <label for={idOf("mode")}>Drafter</label>
+              <select
+                id={idOf("mode")}
+                value={values.mode}
+                onChange={({ currentTarget }) => set({ mode: currentTarget.value })}
+              >
+                {[...new Set([...room.drafters.value, values.mode])].map((name) => (
+                  <option key={name} value={name}>
+                    {name === AUTO ? "all (auto)" : name}
+                  </option>
+                ))}
+              </select>
+            </div>
+            {field("maxNodes", "Largest tree, in nodes", "numeric", "the server’s")}
+          </div>
+        </fieldset>
+        <p class="race-quiet">
+          {samplingWords(settings)} The replies are made one after the other, so that neither slows the other, with the
+          prompt in the cache, so that neither has to read it. Other replies at the same time would slow both.
+        </p>
+      </details>
       {problem.value?.field === null && (
         <p class="bar" role="alert">
           In the chat’s settings: {problem.value.sentence}

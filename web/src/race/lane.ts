@@ -26,6 +26,7 @@ export class Lane {
   /** Milliseconds from the request to the reply's end; null while it runs. */
   total: number | null = null;
   readonly #sent: number;
+  readonly #specs: (Spec | undefined)[] = []; // one for each mark
 
   /** sentAt: when response.create was sent, in milliseconds of the clock that all times are of. */
   constructor(sentAt: number) {
@@ -38,12 +39,23 @@ export class Lane {
     this.figures.delta(now, spec);
     this.text += text;
     this.marks.push({ at, text, tokens: spec?.emitted ?? 0 });
+    this.#specs.push(spec);
     for (const step of spec?.steps ?? []) this.steps.push({ at, ...step });
   }
 
   finish(usage: Usage | null | undefined, now: number): void {
     this.figures.finish(usage, now);
     this.total = now - this.#sent;
+  }
+
+  /** The figures as they stood `at` milliseconds after the request. */
+  figuresAt(at: number): Figures {
+    if (this.total !== null && at >= this.total) return this.figures;
+    const figures = new Figures(this.#sent);
+    for (const [i, mark] of this.marks.slice(0, this.arrived(at)).entries()) {
+      figures.delta(this.#sent + mark.at, this.#specs[i]);
+    }
+    return figures;
   }
 
   /** How many marks had come `at` milliseconds after the request. */

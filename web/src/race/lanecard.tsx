@@ -1,6 +1,7 @@
 // One lane: its text as it came, its clock and its figures.
 
 import { useEffect, useRef } from "preact/hooks";
+import type { Figures } from "../spec/figures";
 import { FigureList, type FigureName } from "../spec/told";
 import { Inscription } from "./inscription";
 import type { Lane } from "./lane";
@@ -38,9 +39,13 @@ export function LaneCard({ name, lane, turn, phase, at }: LaneCardProps) {
         <span class="race-quiet">{stateWords(lane, turn, phase, name)}</span>
       </header>
       <div class="race-text" dir="auto" ref={place} />
-      <FigureList class="race-figures" figures={lane?.figures ?? null} which={SHOWN} names={NAMES} />
+      <FigureList class="race-figures" figures={figuresOf(lane, at)} which={SHOWN} names={NAMES} />
     </section>
   );
+}
+
+function figuresOf(lane: Lane | null, at: number | null): Figures | null {
+  return at === null || lane === null ? (lane?.figures ?? null) : lane.figuresAt(at);
 }
 
 /** The lane's own clock, at the moment that is looked at. */

@@ -54,12 +54,18 @@ export function firstForm(settings: FormValues): RaceForm {
   return { prompt: SAMPLES[0].id, own: "", seed, limit: String(DEFAULT_LIMIT), mode: AUTO, maxNodes: "" };
 }
 
+/** A form that was remembered; its prompt may be none of today's. */
+export function knownForm(form: RaceForm): RaceForm {
+  const known = form.prompt === OWN || SAMPLES.some(({ id }) => id === form.prompt);
+  return known ? form : { ...form, prompt: SAMPLES[0].id };
+}
+
 export function promptOf(form: RaceForm): string {
   return form.prompt === OWN ? form.own.trim() : (SAMPLES.find(({ id }) => id === form.prompt)?.text ?? "");
 }
 
-/** A race from the form and the chat's settings, or what is wrong with them. */
-export function planned(form: RaceForm, settings: FormValues): Plan | PlanProblem {
+/** A race from the form and the chat's settings, or what is wrong with them. draw: the seed where the form has none. */
+export function planned(form: RaceForm, settings: FormValues, draw = drawSeed): Plan | PlanProblem {
   const prompt = promptOf(form);
   if (!prompt) return { field: "own", sentence: "There is no prompt yet; write one, or choose one of the examples." };
   const numbers = { seed: SEED, limit: LIMIT, maxNodes: NODES };
@@ -71,7 +77,7 @@ export function planned(form: RaceForm, settings: FormValues): Plan | PlanProble
       return { field, sentence: (error as RangeError).message };
     }
   }
-  const own = parse({ ...settings, seed: "", maxTokens: "" }, () => read.seed ?? drawSeed());
+  const own = parse({ ...settings, seed: "", maxTokens: "" }, () => read.seed ?? draw());
   if (isProblem(own)) return { field: null, sentence: own.sentence };
   const limit = read.limit ?? DEFAULT_LIMIT;
   const sampling = samplingBody({ ...own, maxTokens: limit });
@@ -85,6 +91,12 @@ export function planned(form: RaceForm, settings: FormValues): Plan | PlanProble
     mode,
     maxNodes: read.maxNodes ?? null,
   };
+}
+
+/** Whether the form, with the chat's settings, still asks for the race that was run. */
+export function stillAsks(form: RaceForm, settings: FormValues, ran: Plan): boolean {
+  const now = planned(form, settings, () => ran.seed);
+  return !isPlanProblem(now) && JSON.stringify(now) === JSON.stringify(ran);
 }
 
 export function isPlanProblem(plan: Plan | PlanProblem): plan is PlanProblem {

@@ -8,7 +8,8 @@ import type { Room } from "./room";
 
 export interface PlaybackProps {
   room: Room;
-  replay: Replay;
+  /** null: there is nothing to play yet. */
+  replay: Replay | null;
   /** Milliseconds. */
   at: number;
   playing: boolean;
@@ -18,11 +19,12 @@ const NAMES: Record<(typeof SPEEDS)[number], string> = { 1: "true speed", 0.5: "
 
 export function Playback({ room, replay, at, playing }: PlaybackProps) {
   const calm = useMedia(LITTLE_MOTION);
+  const length = replay?.length ?? 0;
   useEffect(() => {
-    if (calm && playing) room.seek(replay.length);
+    if (calm && playing) room.seek(length);
   }, [calm, playing]);
   return (
-    <fieldset class="race-playback">
+    <fieldset class="race-playback" disabled={replay === null}>
       <legend class="unseen">Watch side by side</legend>
       {calm ? (
         <p class="race-quiet">
@@ -31,13 +33,13 @@ export function Playback({ room, replay, at, playing }: PlaybackProps) {
       ) : (
         <>
           <button type="button" id="race-play" class="race-main" onClick={() => room.toggle()}>
-            {playing ? "Pause" : at < replay.length ? "Go on" : "Watch side by side"}
+            {playing ? "Pause" : at < length ? "Go on" : "Watch side by side"}
           </button>
           <div>
             <label for="race-speed">Speed</label>
             <select
               id="race-speed"
-              value={String(replay.speed)}
+              value={String(replay?.speed ?? 1)}
               onChange={({ currentTarget }) => room.pace(Number(currentTarget.value))}
             >
               {SPEEDS.map((speed) => (
@@ -55,10 +57,10 @@ export function Playback({ room, replay, at, playing }: PlaybackProps) {
           id="race-moment"
           type="range"
           min={0}
-          max={Math.ceil(replay.length)}
+          max={Math.ceil(length)}
           step={1}
           value={Math.round(at)}
-          aria-valuetext={`${milliseconds(at)} of ${milliseconds(replay.length)}`}
+          aria-valuetext={`${milliseconds(at)} of ${milliseconds(length)}`}
           onInput={({ currentTarget }) => room.seek(Number(currentTarget.value))}
         />
       </div>

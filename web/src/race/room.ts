@@ -28,12 +28,18 @@ export class Room {
   readonly spoken: Signal<string> = signal("");
   readonly #server: RaceServer;
   readonly #now: () => number;
+  readonly #watched: () => boolean;
   #link: Link | null = null;
+  #shown = true;
 
-  /** now: milliseconds; what all times of a race are counted by. */
-  constructor(server: RaceServer, now: () => number = () => performance.now()) {
+  /**
+   * now: milliseconds; what all times of a race are counted by. watched: whether somebody may look at the page and has
+   * nothing against motion; then a race that ends in sight is at once played side by side.
+   */
+  constructor(server: RaceServer, now: () => number = () => performance.now(), watched = () => false) {
     this.#server = server;
     this.#now = now;
+    this.#watched = watched;
   }
 
   /** The server's drafters are asked for; away or locked, it is asked again with the next race. */
@@ -62,6 +68,7 @@ export class Room {
 
   /** Whether the view can be seen. A race runs on unseen, a replay waits for whoever watches it. */
   show(on: boolean): void {
+    this.#shown = on;
     if (!on && this.moment()?.playing) this.toggle();
     this.frames.rest(!on);
   }
@@ -107,6 +114,7 @@ export class Room {
     this.outcome = outcome;
     this.results.add(outcome);
     this.replay = new Replay(Math.max(outcome.total.plain, outcome.total.speculating));
+    if (this.#shown && this.#watched()) this.replay.play(this.#now());
   }
 
   #open(): void {

@@ -2,25 +2,29 @@
 
 import type { Signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
+import type { FormValues } from "../settings/parse";
 import { download } from "../shell/browser";
 import { Difference } from "./difference";
 import { exported } from "./export";
 import { LaneCard } from "./lanecard";
 import type { Outcome } from "./outcome";
-import { LANES } from "./plan";
+import { LANES, type RaceForm, stillAsks } from "./plan";
 import { Playback } from "./playback";
 import { Plot } from "./plot";
 import type { Room } from "./room";
 import { Table } from "./table";
-import { verdict } from "./words";
+import { planWords, verdict } from "./words";
 
 export interface StageProps {
   room: Room;
+  form: RaceForm;
+  /** The chat's. */
+  settings: FormValues;
   /** The served model's name. */
   model: Signal<string>;
 }
 
-export function Stage({ room, model }: StageProps) {
+export function Stage({ room, form, settings, model }: StageProps) {
   const tick = room.frames.tick.value;
   const { race, outcome, replay } = room;
   const moment = room.moment();
@@ -28,18 +32,34 @@ export function Stage({ room, model }: StageProps) {
     if (moment?.playing) room.frames.mark();
   }, [tick]); // each frame of a replay asks for the next
   const shown = race.phase !== "ready";
-  const lanes = useRef<HTMLDivElement>(null);
-  useEffect(() => lanes.current?.scrollIntoView({ block: "nearest" }), [race.plan]); // a race has begun
+  const old = race.plan !== null && !race.running && !stillAsks(form, settings, race.plan);
+  const top = useRef<HTMLParagraphElement>(null);
+  useEffect(() => top.current?.scrollIntoView({ block: "nearest" }), [race.plan]); // a race has begun
   return (
-    <div class="race-stage">
+    <div class={old ? "race-stage race-old" : "race-stage"}>
       {race.running && race.notice && <p class="bar">{race.notice}</p>}
       <p class="unseen" role="status">
         {room.spoken.value}
       </p>
+      {race.running && !race.notice && (
+        <p class="race-verdict race-undecided" ref={top}>
+          <span>Not decided yet</span> The lanes run one after the other, and are compared when both are done.
+        </p>
+      )}
+      <p class="race-changed" role="status">
+        {old && "The form has changed; race again."}
+      </p>
       <div id="race-verdict" role="status">
-        {(outcome || (race.notice && !race.running)) && (
-          <p class={outcome ? "race-verdict" : "bar"}>
-            {outcome ? verdict(outcome) : race.notice}
+        {outcome && (
+          <p class="race-verdict">
+            {verdict(outcome).map((sentence) => (
+              <span key={sentence}>{sentence} </span>
+            ))}
+          </p>
+        )}
+        {!outcome && race.notice && !race.running && (
+          <p class="bar">
+            {race.notice}
             {race.locked && (
               <>
                 {" "}
@@ -49,10 +69,17 @@ export function Stage({ room, model }: StageProps) {
           </p>
         )}
       </div>
+      {race.plan && (
+        <p class="race-quiet race-ran">
+          {race.running ? "Racing" : "Raced"}: {planWords(race.plan)}
+        </p>
+      )}
       {outcome && !outcome.comparison.same && <Difference found={outcome.comparison} />}
-      {replay && moment && <Playback room={room} replay={replay} at={moment.at} playing={moment.playing} />}
+      {(race.running || replay) && (
+        <Playback room={room} replay={replay} at={moment?.at ?? 0} playing={moment?.playing ?? false} />
+      )}
       {shown && (
-        <div class="race-lanes" ref={lanes}>
+        <div class="race-lanes">
           {LANES.map((name) => (
             <LaneCard
               key={name}
@@ -64,6 +91,12 @@ export function Stage({ room, model }: StageProps) {
             />
           ))}
         </div>
+      )}
+      {shown && (
+        <p class="race-quiet">
+          <span class="race-run">Underlined</span>: several tokens from one step; solid and{" "}
+          <span class="race-run race-odd">dotted</span> lines take turns.
+        </p>
       )}
       {outcome && <Plot outcome={outcome} at={moment?.at ?? outcome.total.plain} />}
       {room.results.rows.length > 0 && <Table rows={room.results.rows} />}

@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { Switch } from "../shell/switch";
-import { change, RATE } from "./options";
+import { change, languageName, RATE } from "./options";
 import type { Room } from "./room";
 
 const LANGUAGES =
@@ -24,11 +24,10 @@ function useVoices(synthesis: SpeechSynthesis | null): SpeechSynthesisVoice[] {
 export function Choices({ room }: { room: Room }) {
   const { language, aloud, voice, rate } = room.options.value;
   const voices = useVoices(room.synthesis);
-  const languages = useMemo(
-    () => [...new Set([language, ...navigator.languages, ...LANGUAGES.split(" ")])],
-    [language],
-  );
-  const names = useMemo(() => new Intl.DisplayNames(undefined, { type: "language" }), []);
+  const languages = useMemo(() => {
+    const codes = new Set([language, ...navigator.languages, ...LANGUAGES.split(" ")]);
+    return [...codes].map((code) => ({ code, name: languageName(code) })).filter(({ name }) => name !== null);
+  }, [language]);
   return (
     <section aria-labelledby="voice-choices">
       <h2 id="voice-choices">Voices</h2>
@@ -38,9 +37,9 @@ export function Choices({ room }: { room: Room }) {
         value={language}
         onChange={(event) => change(room.options, { language: event.currentTarget.value })}
       >
-        {languages.map((code) => (
+        {languages.map(({ code, name }) => (
           <option key={code} value={code}>
-            {names.of(code)}
+            {name}
           </option>
         ))}
       </select>

@@ -16,6 +16,20 @@ export interface VoiceOptions {
   pace: number;
 }
 
+/** For browsers whose own language is none. */
+const LANGUAGE = "en-US";
+const NAMES = new Intl.DisplayNames(undefined, { type: "language" });
+
+/** What a language is called here; null where the code is none, such as the "en-US@posix" of some systems. */
+export function languageName(code: string): string | null {
+  if (code === "") return null; // which is the root of all languages
+  try {
+    return NAMES.of(code) ?? null;
+  } catch {
+    return null;
+  }
+}
+
 export const RATE = { low: 0.5, high: 2 };
 export const PACE = { low: 60, high: 600 };
 
@@ -24,7 +38,8 @@ const within = (value: number, { low, high }: { low: number; high: number }, oth
 
 /** language: the browser's own, until another is chosen. */
 export function optionsStore(language: string): Signal<VoiceOptions> {
-  const defaults: VoiceOptions = { language, aloud: true, voice: "", rate: 1, pace: 170 };
+  const known = languageName(language) === null ? LANGUAGE : language;
+  const defaults: VoiceOptions = { language: known, aloud: true, voice: "", rate: 1, pace: 170 };
   const options = remembered("voice", defaults);
   options.value = bounded(options.value, defaults);
   return options;
@@ -32,10 +47,11 @@ export function optionsStore(language: string): Signal<VoiceOptions> {
 
 function bounded(options: VoiceOptions, otherwise: VoiceOptions): VoiceOptions {
   const rate = within(options.rate, RATE, otherwise.rate);
-  return { ...options, rate, pace: within(options.pace, PACE, otherwise.pace) };
+  const language = languageName(options.language) === null ? otherwise.language : options.language;
+  return { ...options, language, rate, pace: within(options.pace, PACE, otherwise.pace) };
 }
 
-/** With some of them changed; a number that is out of bounds, or none, changes nothing. */
+/** With some of them changed; what is out of bounds, or of no kind, changes nothing. */
 export function change(options: Signal<VoiceOptions>, some: Partial<VoiceOptions>): void {
   options.value = bounded({ ...options.value, ...some }, options.value);
 }

@@ -18,26 +18,35 @@ export default function View({ server, settings, shown }: ViewProps) {
   const { loop } = room;
   return (
     <main class="voice">
-      <p class="voice-intro">
-        A voice loop on one connection: words are computed while they are spoken, the reply is spoken clause by clause,
-        and breaking in ends it where you stopped listening.
-      </p>
-      <Away room={room} />
+      <div class="voice-head">
+        <p class="voice-intro">
+          A voice loop on one connection: words are computed while they are spoken, the reply is spoken clause by
+          clause, and breaking in ends it where you stopped listening.
+        </p>
+        <div class="voice-bars">
+          <Away room={room} />
+          <div role="alert">
+            <Notice loop={loop} />
+          </div>
+        </div>
+      </div>
       <p class="unseen" role="status">
         {room.spoken.value}
       </p>
-      <div role="alert">
-        <Notice loop={loop} />
-      </div>
       <div class="voice-columns">
-        <div class="voice-column">
+        {room.microphone && (
+          <div class="voice-column voice-first">
+            <ByMicrophone room={room} />
+          </div>
+        )}
+        <div class="voice-column voice-now">
           <Stage loop={loop} linked={room.news.state === "open"} />
           <Presses room={room} />
         </div>
         <div class="voice-column voice-ways">
           <ByTranscript room={room} />
           <ByTyping room={room} />
-          <ByMicrophone room={room} />
+          {!room.microphone && <ByMicrophone room={room} />}
           <Choices room={room} />
         </div>
         <div class="voice-column">

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { curvesOf, PLOTS } from "../../src/dashboard/plots";
+import { curvesOf, PLOTS, type Plot, rangeOf, watchedSince } from "../../src/dashboard/plots";
 import { Scrapes } from "./scrapes";
 
 function drawn(id: string, { history }: Scrapes) {
@@ -40,4 +40,22 @@ test("no two curves of a plot look alike, with or without colour", () => {
     expect(new Set(curves.map(({ stroke }) => stroke.token)).size).toBe(curves.length);
     expect(new Set(curves.map(({ stroke }) => stroke.dash.join())).size).toBe(curves.length);
   }
+});
+
+test("an axis of percent reaches to all of it, others to what there was", () => {
+  const plot = (id: string) => PLOTS.find((each) => each.id === id) as Plot;
+  expect([rangeOf(plot("gain"), 0), rangeOf(plot("gain"), 62)]).toEqual([
+    [0, 100],
+    [0, 100],
+  ]);
+  expect([rangeOf(plot("speed"), 0), rangeOf(plot("speed"), 100)]).toEqual([
+    [0, 1],
+    [0, 105],
+  ]);
+});
+
+test("a plot that is mostly empty says since when the page watched", () => {
+  const oldest = new Date(2026, 10, 30, 20, 58, 12).getTime() / 1000;
+  expect(watchedSince(oldest, oldest + 20, 300)).toBe("Watched since 20:58; earlier is not kept.");
+  expect(watchedSince(oldest, oldest + 151, 300)).toBe("");
 });

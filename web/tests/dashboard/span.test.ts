@@ -42,6 +42,19 @@ test("a distribution is the difference of two scrapes", () => {
   expect(scrapes.all.distribution({ name: "other" })).toBeNull();
 });
 
+test("a bucket whose bound is no number, or less than nothing, is left out", () => {
+  const odd = ["x", "-1", "NaN", "-Inf", "Infinity", ""].map((le) => [`h_bucket{le="${le}"}`, 5]);
+  const scrapes = new Scrapes()
+    .take(1, {})
+    .take(2, { ...Object.fromEntries(odd), 'h_bucket{le="2"}': 3, 'h_bucket{le="+Inf"}': 4 });
+  expect(scrapes.all.distribution({ name: "h" })).toMatchObject({
+    bounds: [2, Number.POSITIVE_INFINITY],
+    counts: [3, 1],
+  });
+  const none = new Scrapes().take(1, {}).take(2, { 'h_bucket{le="x"}': 5 });
+  expect(none.all.distribution({ name: "h" })).toBeNull();
+});
+
 test("a level is the newest, over all series or some", () => {
   const { history } = new Scrapes().take(1, { 'g{s="a"}': 9 }).take(2, { 'g{s="a"}': 3, 'g{s="b"}': 4 });
   expect([level(history, { name: "g" }), level(history, { name: "g" }, { s: "b" })]).toEqual([7, 4]);

@@ -42,3 +42,12 @@ test("nothing is asked for a dashboard that is left, and what it knew is there a
   expect(asked).toHaveBeenCalledTimes(3);
   act(() => render(null, root));
 });
+
+test("what concerns only who runs the server is folded", async () => {
+  await after(0, true);
+  const fold = root.querySelector<HTMLDetailsElement>(".dashboard-server");
+  expect(fold?.open).toBe(false);
+  expect(fold?.querySelector("[data-counts=answers]")).not.toBeNull();
+  expect(root.querySelectorAll("[data-counts=answers]")).toHaveLength(1);
+  act(() => render(null, root));
+});

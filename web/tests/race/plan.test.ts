@@ -1,5 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { firstForm, isPlanProblem, keyOf, type Plan, planned, type RaceForm, request } from "../../src/race/plan";
+import {
+  firstForm,
+  isPlanProblem,
+  keyOf,
+  knownForm,
+  type Plan,
+  planned,
+  type RaceForm,
+  request,
+  stillAsks,
+} from "../../src/race/plan";
 import { SAMPLES } from "../../src/race/prompts";
 import { PLAN } from "./fixtures";
 
@@ -41,6 +51,11 @@ describe("planned", () => {
     expect(firstForm({ ...SETTINGS, seed: "" }).seed).toMatch(/^\d+$/);
   });
 
+  it("does not keep a prompt that is none", () => {
+    expect(knownForm({ ...FORM, prompt: "x" })).toEqual({ ...FORM, prompt: SAMPLES[0].id });
+    expect(knownForm(FORM)).toBe(FORM);
+  });
+
   it.each([
     [{ own: "  " }, "own", "no prompt yet"],
     [{ seed: "x" }, "seed", "seed must be a whole number"],
@@ -55,6 +70,31 @@ describe("planned", () => {
   it("says what is wrong in the chat's settings", () => {
     expect(planned(FORM, { ...SETTINGS, temperature: "hot" })).toMatchObject({ field: null });
     expect(planned(FORM, { ...SETTINGS, seed: "bad" })).toMatchObject({ seed: 7 }); // which the race does not use
+  });
+});
+
+describe("stillAsks", () => {
+  const ran = planned(FORM, SETTINGS) as Plan;
+
+  it("holds until the form or the chat's settings change", () => {
+    expect(stillAsks(FORM, SETTINGS, ran)).toBe(true);
+    expect(stillAsks({ ...FORM, seed: " 7 " }, { ...SETTINGS, seed: "8" }, ran)).toBe(true);
+    const changes = [
+      { prompt: "edit" },
+      { own: "Ho" },
+      { seed: "8" },
+      { limit: "33" },
+      { mode: "auto" },
+      { maxNodes: "" },
+    ];
+    for (const change of changes) expect(stillAsks({ ...FORM, ...change }, SETTINGS, ran)).toBe(false);
+    expect(stillAsks({ ...FORM, seed: "x" }, SETTINGS, ran)).toBe(false);
+    expect(stillAsks(FORM, { ...SETTINGS, temperature: "1" }, ran)).toBe(false);
+  });
+
+  it("holds for a seed that was drawn", () => {
+    const drawn = { ...FORM, seed: "" };
+    expect(stillAsks(drawn, SETTINGS, planned(drawn, SETTINGS) as Plan)).toBe(true);
   });
 });
 

@@ -6,8 +6,8 @@ import { Room } from "../../src/race/room";
 import type { Link, LinkOptions } from "../../src/wire/link";
 import { delta, done, PLAN } from "./fixtures";
 
-/** A room whose server says what the test says, by a clock that the test sets. */
-function entered() {
+/** A room whose server says what the test says, by a clock that the test sets; watched: by somebody who likes motion. */
+function entered(watched = false) {
   const told: string[] = [];
   const clock = { now: 0 };
   const expected = { on: false };
@@ -29,7 +29,11 @@ function entered() {
       return link as unknown as Link;
     },
   };
-  const room = new Room(server, () => clock.now);
+  const room = new Room(
+    server,
+    () => clock.now,
+    () => watched,
+  );
   const say = (event: Parameters<LinkOptions["onEvent"]>[0], now: number) => {
     clock.now = now;
     handlers?.onEvent(event);
@@ -45,8 +49,8 @@ function entered() {
   };
 }
 
-function raced() {
-  const all = entered();
+function raced(watched = false) {
+  const all = entered(watched);
   const { room, say } = all;
   const { now } = all.clock;
   room.start(PLAN);
@@ -122,6 +126,21 @@ describe("Room", () => {
     room.show(false);
     room.show(true);
     expect(room.frames.tick.value).toBe(drawn + 1);
+  });
+
+  it("plays a race that ended in sight at once, and no other", () => {
+    const { room, clock } = raced(true);
+    expect(room.moment()).toEqual({ at: 0, playing: true });
+    clock.now += 120;
+    expect(room.moment()).toEqual({ at: 120, playing: true });
+    expect(raced(false).room.moment()?.playing).toBe(false);
+    const { room: left, say } = entered(true);
+    left.start(PLAN);
+    say({ type: "session.created" }, 0);
+    left.show(false);
+    for (const time of [10, 20, 30]) say(done(1), time);
+    left.show(true);
+    expect(left.moment()).toEqual({ at: 10, playing: false });
   });
 
   it("does not play on unseen", () => {

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { outcomeOf } from "../../src/race/outcome";
-import { sameness, timeSaved, verdict } from "../../src/race/words";
-import { finished } from "./fixtures";
+import { SAMPLES } from "../../src/race/prompts";
+import { formWords, planWords, sameness, timeSaved, verdict } from "../../src/race/words";
+import { finished, PLAN } from "./fixtures";
 
 const outcome = (...texts: [string?, string?]) => {
   const found = outcomeOf(finished(...texts));
@@ -12,7 +13,7 @@ const outcome = (...texts: [string?, string?]) => {
 describe("timeSaved", () => {
   it("says what was saved", () => {
     expect(timeSaved({ plain: 3400, speculating: 2108 })).toBe(
-      "2.11 s instead of 3.40 s: 38 % less, 1.61 times as fast.",
+      "Saved 1.29 s: 2.11 s instead of 3.40 s, 38 % less, 1.61 times as fast.",
     );
   });
 
@@ -35,14 +36,15 @@ describe("timeSaved", () => {
 });
 
 describe("verdict", () => {
-  it("says sameness and time", () => {
-    expect(verdict(outcome())).toBe(
-      "Identical text: 18 characters, 4 tokens. 200 ms instead of 400 ms: 50 % less, 2.00 times as fast.",
-    );
+  it("says time and sameness", () => {
+    expect(verdict(outcome())).toEqual([
+      "Saved 200 ms: 200 ms instead of 400 ms, 50 % less, 2.00 times as fast.",
+      "Identical text: 18 characters, 4 tokens.",
+    ]);
   });
 
   it("calls a difference a fault, and says nothing of time", () => {
-    const words = verdict(outcome("One two three four", "One two tree four"));
+    const words = verdict(outcome("One two three four", "One two tree four")).join(" ");
     expect(words).toMatch(/^The texts differ from character 10 on\. .*fault.*report it\.$/);
     expect(words).not.toContain("fast");
   });
@@ -50,5 +52,18 @@ describe("verdict", () => {
   it("calls another number of tokens a fault too", () => {
     const words = sameness({ comparison: { same: true, characters: 1 }, tokens: { plain: 2, speculating: 1 } });
     expect(words).toMatch(/^The same 1 character, but 2 tokens plain and 1 speculating\. .*fault/);
+  });
+});
+
+describe("planWords", () => {
+  it("says what was raced", () => {
+    expect(planWords(PLAN)).toBe("Your own · seed 5 · 16 tokens · auto");
+    const plan = { ...PLAN, prompt: SAMPLES[0].text, mode: "suffix", maxNodes: 4 };
+    expect(planWords(plan)).toBe("Edit · seed 5 · 16 tokens · suffix · trees of 4");
+  });
+
+  it("leaves out of a form what it leaves open", () => {
+    const form = { prompt: "chat", own: "", seed: "", limit: "", mode: "auto", maxNodes: "" };
+    expect(formWords(form)).toBe("Conversation · auto");
   });
 });

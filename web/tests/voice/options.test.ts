@@ -15,3 +15,15 @@ test("what was stored out of bounds, or is of another kind, does not count", () 
   localStorage.setItem("paceline.voice", JSON.stringify({ rate: 99, pace: "fast", voice: "v" }));
   expect(optionsStore("en-US").value).toEqual({ language: "en-US", aloud: true, voice: "v", rate: 2, pace: 170 });
 });
+
+test.each(["<x>", "en-US@posix", ""])("a stored language that is none, such as %j, does not count", (language) => {
+  localStorage.setItem("paceline.voice", JSON.stringify({ language }));
+  expect(optionsStore("de-DE").value.language).toBe("de-DE");
+});
+
+test("a browser whose language is none is spoken to in English", () => {
+  const options = optionsStore("en-US@posix");
+  expect(options.value.language).toBe("en-US");
+  change(options, { language: "<x>" });
+  expect(options.value.language).toBe("en-US");
+});
