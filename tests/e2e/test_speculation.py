@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -123,15 +124,34 @@ def test_a_reply_without_speculation_says_so(tab: Tab, server: str) -> None:
     expect(page.locator(".spec-node")).to_have_count(2)  # the pending token and the model's own
 
 
-def test_long_replies_are_shown_without_growing(tab: Tab, scripted: Scripted) -> None:
+def traced(tokens: int, nodes: int) -> Callable[[ServerConnection, Event], None]:
+    """An answer of so many tokens, each step of which checks a tree of so many nodes."""
+
     def reply(connection: ServerConnection, event: Event) -> None:
         say(connection, "response.created", response={"id": "r"})
-        for delta in traced_deltas(6000, nodes=12):
+        for delta in traced_deltas(tokens, nodes=nodes):
             say(connection, "response.output_text.delta", response_id="r", item_id="i", **delta)
-        usage = {"output_tokens": 6000}
+        usage = {"output_tokens": tokens}
         say(connection, "response.done", response={"id": "r", "status": "completed", "usage": usage})
 
-    scripted.reply = reply
+    return reply
+
+
+@pytest.mark.parametrize(("width", "height"), [(1600, 900), (1280, 800)])
+def test_tree_strip_and_sentence_are_seen_at_once(tab: Tab, scripted: Scripted, width: int, height: int) -> None:
+    scripted.reply = traced(400, nodes=16)
+    tab.page.set_viewport_size({"width": width, "height": height})
+    page = tab.open(scripted.url)
+    expect(page.locator("#chip")).to_have_attribute("data-state", "open")
+    tab.ask("Hello")
+    tab.finish()
+    for part in (".spec-box", ".spec-bars", ".spec-readout"):
+        expect(page.locator(part)).to_be_in_viewport(ratio=1)
+    assert tab.complaints == []
+
+
+def test_long_replies_are_shown_without_growing(tab: Tab, scripted: Scripted) -> None:
+    scripted.reply = traced(6000, nodes=12)
     page = tab.open(scripted.url)
     expect(page.locator("#chip")).to_have_attribute("data-state", "open")
     show_steps(tab)

@@ -1,13 +1,11 @@
-// The strip of steps, with a sentence for the step it is at or the pointer is over, and how it is read.
+// The strip of steps, with a sentence for the step it is at or the pointer is over.
 
 import "./strip.css";
 import { type ReadonlySignal, useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import { milliseconds } from "../shell/format";
 import type { Cursor } from "./cursor";
 import { useWidth } from "./live";
 import { Slider } from "./slider";
-import { stripOf } from "./strip";
 import type { Trace } from "./trace";
 import { reasonSentence, stepSentence } from "./words";
 
@@ -29,7 +27,6 @@ export function Bars({ trace, tick, slow, cursor }: BarsProps) {
     <div ref={box} class="spec-strip">
       <Slider trace={trace} tick={tick} cursor={cursor} width={width} over={over} />
       <Readout trace={trace} slow={slow} cursor={cursor} over={over} />
-      <Key trace={trace} slow={slow} width={width} />
     </div>
   );
 }
@@ -51,31 +48,5 @@ function Readout({ trace, slow, cursor, over }: ReadoutProps) {
         </>
       )}
     </p>
-  );
-}
-
-interface KeyProps {
-  trace: Trace;
-  slow: ReadonlySignal<number>;
-  width: ReadonlySignal<number>;
-}
-
-function Key({ trace, slow, width }: KeyProps) {
-  void slow.value;
-  const { mostMs, mostNodes, reasons } = stripOf(trace.steps, trace.dropped, width.value);
-  return (
-    <details class="spec-key">
-      <summary>How to read the strip</summary>
-      <ul>
-        <li>Line above: time of each step, up to {milliseconds(mostMs)}.</li>
-        <li>
-          Bars: nodes verified, up to {mostNodes}; filled for the pending token and the guesses that were accepted.
-        </li>
-        <li>
-          Line below: the planner's reason, from top to bottom and by letter:{" "}
-          {reasons.map(({ letter, name }) => `${letter} ${name}`).join(", ")}.
-        </li>
-      </ul>
-    </details>
   );
 }

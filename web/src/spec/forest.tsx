@@ -66,11 +66,6 @@ export function Forest({ cursor, tick }: { cursor: Cursor; tick: Signal<number> 
           </p>
         )}
       </Scrolling>
-      <p class="spec-key">
-        Under each guess: who made it, and two probabilities that it is right after the token before it: the drafter's
-        own (estimate), and what the planner made of it (chance). ✓ and a thick frame: accepted; = and a thick frame:
-        the reply ended with it; struck through: not taken.
-      </p>
       {step.tree && (
         <details
           onToggle={(event) => {

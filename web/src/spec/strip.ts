@@ -32,8 +32,6 @@ export interface Strip {
   /** Letters of the reasons where they fit. */
   letters: Run[];
   letterY: number;
-  /** The reasons that occur, from the highest level to the lowest. */
-  reasons: Reason[];
   /** What the full height of the bars and of the line stands for. */
   mostNodes: number;
   mostMs: number;
@@ -70,7 +68,6 @@ export function stripOf(steps: readonly Step[], dropped: number, width: number):
       .filter(({ length }) => length * pitch >= LETTER_ROOM)
       .map(({ start, reason }) => ({ x: start * pitch + 1, letter: reason.letter })),
     letterY: LETTER_Y,
-    reasons: [...new Set(runs.map(({ reason }) => reason))].sort((a, b) => reasonLevel(a) - reasonLevel(b)),
     mostNodes,
     mostMs,
   };
@@ -80,6 +77,11 @@ export function stripOf(steps: readonly Step[], dropped: number, width: number):
 export function stepAt(strip: Strip, x: number): number | null {
   const place = Math.floor(x / strip.pitch);
   return place >= 0 && place < strip.count ? strip.first + place : null;
+}
+
+/** The reasons that occur, from the highest level of the strip to the lowest. */
+export function reasonsOf(steps: readonly Step[]): Reason[] {
+  return [...new Set(steps.map(({ reason }) => reasonOf(reason)))].sort((a, b) => reasonLevel(a) - reasonLevel(b));
 }
 
 interface ReasonRun {

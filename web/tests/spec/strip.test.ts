@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { stepAt, stripOf } from "../../src/spec/strip";
+import { reasonsOf, stepAt, stripOf } from "../../src/spec/strip";
 import type { Step } from "../../src/wire/events";
 
 const step = (nodes: number, accepted: number, ms: number, reason: string | null = "best"): Step => ({
@@ -38,14 +38,21 @@ describe("stripOf", () => {
     const steps = [step(1, 0, 1, "best"), step(1, 0, 1, "best"), step(1, 0, 1, "best"), step(1, 0, 1, "no guesses")];
     const strip = stripOf([...steps, step(1, 0, 1, "made up")], 0, 480);
     expect(strip.letters).toEqual([{ x: 1, letter: "B" }]);
-    expect(strip.reasons.map(({ letter }) => letter)).toEqual(["B", "N", "?"]);
     const heights = [...strip.levels.matchAll(/M[\d.]+ ([\d.]+)h/g)].map(([, y]) => Number(y));
     expect(new Set(heights).size).toBe(3);
     expect(heights).toEqual([...heights].sort((a, b) => a - b));
   });
 
   it("bears having no step", () => {
-    expect(stripOf([], 0, 480)).toMatchObject({ first: 0, count: 0, verified: "", letters: [], reasons: [] });
+    expect(stripOf([], 0, 480)).toMatchObject({ first: 0, count: 0, verified: "", letters: [] });
+  });
+});
+
+describe("reasonsOf", () => {
+  it("has each reason once, from the strip's highest level to the lowest", () => {
+    const steps = ["no guesses", "best", "made up", "best"].map((reason) => step(1, 0, 1, reason));
+    expect(reasonsOf(steps).map(({ letter }) => letter)).toEqual(["B", "N", "?"]);
+    expect(reasonsOf([])).toEqual([]);
   });
 });
 

@@ -3,6 +3,7 @@ import { signal } from "@preact/signals";
 import { render } from "preact";
 import { act } from "preact/test-utils";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { reasonsOf } from "../../src/spec/strip";
 import { Trace } from "../../src/spec/trace";
 import type { StepToken } from "../../src/spec/tree";
 import { SpeculationView } from "../../src/spec/view";
@@ -45,7 +46,7 @@ function shown(steps: number, trace = new Trace(0)) {
   return { trace, tick, more };
 }
 
-const one = (selector: string) => root.querySelector(selector) as HTMLElement;
+const one = <Kind extends HTMLElement>(selector: string) => root.querySelector(selector) as Kind;
 const press = (element: Element, key: string) =>
   act(() => {
     element.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
@@ -96,17 +97,25 @@ describe("SpeculationView", () => {
     }
   });
 
-  it("begins with the figures and the tokens, before the tree and what is for tuning", () => {
+  it("begins with the tree, the strip and the step's sentence, before the tokens, figures and what is for tuning", () => {
     shown(3);
-    const parts = [...root.querySelectorAll(".spec-figures, .spec-tokens, .spec-tree, .spec-bars, .spec-tables")];
+    const parts = [
+      ...root.querySelectorAll(".spec-tree, .spec-bars, .spec-readout, .spec-tokens, .spec-figures, .spec-tables"),
+    ];
     expect(parts.map((part) => part.getAttribute("class"))).toEqual(
-      ["figures", "tokens", "tree", "bars", "tables"].map((name) => `spec-${name}`),
+      ["tree", "bars", "readout", "tokens", "figures", "tables"].map((name) => `spec-${name}`),
     );
   });
 
-  it("says in the text what figures, columns and origins are", () => {
+  it("says what marks, letters, figures, columns and origins are in one place, once it is opened", () => {
     const { trace } = shown(40);
-    const keys = [...root.querySelectorAll(".spec-key")].map(({ textContent }) => textContent).join(" ");
+    expect(root.querySelector(".spec-key")).toBeNull();
+    act(() => {
+      one<HTMLDetailsElement>(".spec-head details").open = true;
+      one(".spec-head details").dispatchEvent(new Event("toggle"));
+    });
+    const keys = one(".spec-key").textContent;
+    for (const { letter, name } of reasonsOf(trace.steps)) expect(keys).toContain(`${letter} is ${name}: `);
     for (const told of ["TTFT: time to first token", "TPOT: time per output token", "estimate is", "chance what"]) {
       expect(keys).toContain(told);
     }
