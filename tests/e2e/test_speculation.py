@@ -150,6 +150,22 @@ def test_tree_strip_and_sentence_are_seen_at_once(tab: Tab, scripted: Scripted, 
     assert tab.complaints == []
 
 
+def test_steps_from_before_a_reload_are_said_to_be_gone(tab: Tab, scripted: Scripted) -> None:
+    scripted.reply = traced(40, nodes=8)
+    page = tab.open(scripted.url)
+    expect(page.locator(".spec-empty")).to_contain_text("Ask something")
+    tab.ask("Hello")
+    tab.finish()
+    expect(page.locator(".spec-empty")).to_have_count(0)
+    page.reload()
+    expect(page.locator(".turn.assistant")).to_have_count(1)
+    expect(page.locator(".spec-empty")).to_contain_text("before this page was loaded are not kept; ask again")
+    tab.ask("Again")
+    tab.finish()
+    expect(page.locator(".spec-tree")).to_be_visible()
+    assert tab.complaints == []
+
+
 def test_long_replies_are_shown_without_growing(tab: Tab, scripted: Scripted) -> None:
     scripted.reply = traced(6000, nodes=12)
     page = tab.open(scripted.url)

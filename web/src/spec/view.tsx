@@ -18,25 +18,28 @@ const READ_MS = 200; // figures that change faster cannot be read
 export interface SpeculationProps {
   /** Of the reply to look at; null: there is none yet. */
   trace: Trace | null;
+  /** Without a trace: there is a reply all the same, whose steps are not kept. */
+  forgotten?: boolean;
   /** Changes once per frame in which the trace may have changed. */
   tick: Signal<number>;
 }
 
-export function SpeculationView({ trace, tick }: SpeculationProps) {
+export function SpeculationView({ trace, forgotten = false, tick }: SpeculationProps) {
   return (
     <section class="spec" aria-labelledby="spec-title">
-      {trace ? <Reply trace={trace} tick={tick} /> : <Nothing />}
+      {trace ? <Reply trace={trace} tick={tick} /> : <Nothing forgotten={forgotten} />}
     </section>
   );
 }
 
-function Nothing() {
+function Nothing({ forgotten }: { forgotten: boolean }) {
   return (
     <>
       <Title />
       <p class="spec-empty">
-        Ask something, and see here how the reply is made: the tree of guesses that each step checks, which of them were
-        right, and whose guess every token was.
+        {forgotten
+          ? "The steps of replies from before this page was loaded are not kept; ask again to see new ones."
+          : "Ask something, and see here how the reply is made: the tree of guesses that each step checks, which of them were right, and whose guess every token was."}
       </p>
     </>
   );

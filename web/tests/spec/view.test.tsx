@@ -57,6 +57,8 @@ describe("SpeculationView", () => {
   it("says what will be seen while there is no reply, and while it has not begun", () => {
     act(() => render(<SpeculationView trace={null} tick={signal(0)} />, root));
     expect(one(".spec-empty").textContent).toContain("Ask something");
+    act(() => render(<SpeculationView trace={null} forgotten tick={signal(0)} />, root));
+    expect(one(".spec-empty").textContent).toContain("before this page was loaded are not kept");
     shown(0);
     expect(one(".spec-empty").textContent).toContain("No step has come yet");
     const lost = new Trace(null);
