@@ -220,6 +220,28 @@ describe("SpeculationView", () => {
     expect(root.querySelector(".spec-tree")).toBeNull();
   });
 
+  it("bears steps whose texts are no token's: it draws a bounded part of each", () => {
+    const trace = new Trace(0);
+    const [text, last] = ["x".repeat(50_000), "y".repeat(50_000)];
+    const parents = Array.from({ length: 256 }, (_, node) => node - 1);
+    const sources = parents.map((parent) => (parent < 0 ? "" : "suffix"));
+    const numbers = parents.map(() => 0.5);
+    const tree = { texts: parents.map(() => text), parents, sources, estimates: numbers, chances: numbers, path: [0] };
+    const tokens = [...parents.slice(2).map(() => ({ text, source: "suffix" })), { text: last, source: "" }];
+    const step = { ...PLAIN, nodes: 256, drafted: 255, accepted: 255, emitted: 256, tokens };
+    const steps = [{ ...step, tree: { ...tree, path: parents.map((_, node) => node) } }];
+    trace.push(text + last, { drafted: 255, accepted: 255, emitted: 256, steps, spans: [[50_000, "suffix"]] }, 5);
+    shown(0, trace);
+    const details = one(".spec-part > details") as HTMLDetailsElement;
+    act(() => {
+      details.open = true;
+      details.dispatchEvent(new Event("toggle"));
+    });
+    act(() => one(".spec-tokens .spec-token").focus());
+    expect(one("[role=tooltip]").textContent).toContain("xxx…");
+    expect(root.innerHTML.length).toBeLessThan(400_000);
+  });
+
   it("counts by drafter and by depth", () => {
     const { trace } = shown(40);
     const [drafters, depths] = [...root.querySelectorAll("table")].map((table) => table.querySelectorAll("tbody tr"));

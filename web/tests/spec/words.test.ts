@@ -49,6 +49,15 @@ describe("words", () => {
     expect([...clipped("😀".repeat(20))]).toHaveLength(12);
   });
 
+  it("draws a bounded part of texts that are no token's", () => {
+    const long = "\u202e".repeat(50_000);
+    expect(visible(long)).toBe(`${"·".repeat(79)}…`);
+    expect(visible("x".repeat(80))).toBe("x".repeat(80));
+    const tokens = Array.from({ length: 256 }, () => ({ text: long, source: "" }));
+    expect(treeSentence({ ...STEP, tokens }).length).toBeLessThan(3000);
+    expect(treeSentence({ ...STEP, tokens })).toContain(", then 232 more.");
+  });
+
   it("writes probabilities short", () => {
     expect([0, 0.005, 0.824, 0.994, 0.996, 1].map(probability)).toEqual([".00", ".01", ".82", ".99", "1.0", "1.0"]);
   });
