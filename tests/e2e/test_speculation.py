@@ -147,6 +147,12 @@ def test_tree_strip_and_sentence_are_seen_at_once(tab: Tab, scripted: Scripted, 
     tab.finish()
     for part in (".spec-box", ".spec-bars", ".spec-readout"):
         expect(page.locator(part)).to_be_in_viewport(ratio=1)
+    fits = "box => box.scrollHeight <= box.clientHeight && box.scrollWidth <= box.clientWidth"
+    assert page.locator(".spec-box").evaluate(fits), "all of the tree"
+    page.hover("[data-node='3']")
+    expect(page.locator(".spec-pointed")).to_contain_text("estimate .")
+    page.click("text=Whole tree")
+    assert not page.locator(".spec-box").evaluate(fits), "all of its figures instead"
     assert tab.complaints == []
 
 

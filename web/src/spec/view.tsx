@@ -79,7 +79,7 @@ function Reply({ trace, tick }: { trace: Trace; tick: Signal<number> }) {
         </p>
       )}
       {!stepped && <p class="spec-empty">{silence(trace)}</p>}
-      {stepped && <Forest tick={tick} cursor={cursor} />}
+      {stepped && <Forest trace={trace} tick={tick} cursor={cursor} />}
       {stepped && parts > 0 && <Bars trace={trace} tick={tick} slow={slow} cursor={cursor} />}
       {(parts > 1 || !stepped) && begun && <Stream trace={trace} tick={tick} slow={slow} cursor={cursor} />}
       {parts > 2 && <FiguresPanel trace={trace} tick={slow} />}

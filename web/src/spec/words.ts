@@ -20,7 +20,18 @@ export function visible(text: string): string {
 
 /** The same, short enough for a node of a drawing. */
 export function clipped(text: string): string {
-  return marked(text, CLIPPED);
+  let shown = marked(text, CLIPPED);
+  for (let most = CLIPPED - 1; cells(shown) > CLIPPED; most -= 1) shown = marked(text, most);
+  return shown;
+}
+
+// Characters that are as wide as two where all others have one width: East Asian ones and pictures.
+const WIDE =
+  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u;
+
+/** How wide a text is in a font of one width, in characters of Latin. */
+export function cells(text: string): number {
+  return [...text].reduce((sum, character) => sum + (WIDE.test(character) ? 2 : 1), 0);
 }
 
 function marked(text: string, most: number): string {

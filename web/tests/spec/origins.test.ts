@@ -15,6 +15,7 @@ describe("originOf", () => {
     expect(originOf("constructor").key).toBe("other");
     expect(drafters("a+b")).toEqual(["a", "b"]);
     expect([shortSource("recurrent"), shortSource("suffix+recurrent")]).toEqual(["recurrent", "suf+rec"]);
+    expect([shortSource("a+b+c"), shortSource("suffix+medusa+draft+eagle")]).toEqual(["a+b+c", "suf+med+2"]);
   });
 });
 

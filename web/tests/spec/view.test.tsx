@@ -104,7 +104,7 @@ describe("SpeculationView", () => {
     const parts = [
       ...root.querySelectorAll(".spec-tree, .spec-bars, .spec-readout, .spec-tokens, .spec-figures, .spec-tables"),
     ];
-    expect(parts.map((part) => part.getAttribute("class"))).toEqual(
+    expect(parts.map((part) => part.classList[0])).toEqual(
       ["tree", "bars", "readout", "tokens", "figures", "tables"].map((name) => `spec-${name}`),
     );
   });
