@@ -51,6 +51,9 @@ export function Forest({ trace, cursor, tick }: ForestProps) {
           <button type="button" aria-label="Step after" onClick={() => cursor.move(1)}>
             <span aria-hidden="true">▶</span>
           </button>
+          <button type="button" onClick={() => cursor.best()}>
+            Best step
+          </button>
         </div>
       </header>
       <Scrolling
