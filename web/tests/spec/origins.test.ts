@@ -64,6 +64,17 @@ describe("colours and lines", () => {
     expect(lines.every((line) => !line.startsWith(" "))).toBe(true);
   });
 
+  it.each(keys)("%s can be read on its own tint, light and dark", (key) => {
+    const share = Number(/color-mix\(in srgb, currentColor (\d+)%, transparent\)/.exec(rules)?.[1]) / 100;
+    expect(share).toBeGreaterThan(0.1);
+    for (const ground of ["ground", "surface"]) {
+      for (const scheme of [0, 1]) {
+        const [colour, behind] = [pair(`origin-${key}`)[scheme] ?? "", pair(ground)[scheme] ?? ""];
+        expect(contrast(colour, mixed(colour, behind, share))).toBeGreaterThan(4.5);
+      }
+    }
+  });
+
   it.each([...keys, "model"])("%s can be read on every ground, light and dark", (key) => {
     for (const ground of ["ground", "surface", "user", "tint"]) {
       for (const scheme of [0, 1]) {
@@ -77,6 +88,15 @@ describe("colours and lines", () => {
 function contrast(one: string, other: string): number {
   const [low = 0, high = 0] = [luminance(one), luminance(other)].sort((a, b) => a - b);
   return (high + 0.05) / (low + 0.05);
+}
+
+/** So much of one colour over another. */
+function mixed(one: string, other: string, share: number): string {
+  const parts = [1, 3, 5].map((place) => {
+    const [a, b] = [one, other].map((colour) => Number.parseInt(colour.slice(place, place + 2), 16));
+    return Math.round((a ?? 0) * share + (b ?? 0) * (1 - share));
+  });
+  return `#${parts.map((part) => part.toString(16).padStart(2, "0")).join("")}`;
 }
 
 function luminance(colour: string): number {
