@@ -153,6 +153,27 @@ describe("SpeculationView", () => {
     expect(drawnStep()).toBe(9);
   });
 
+  it("says what the strip's heights are and how a step is chosen, and marks the one that is pointed at", () => {
+    const { trace } = shown(10);
+    expect(one(".spec-hint").textContent).toBe("Click a step, or use the arrow keys.");
+    const most = Math.max(...trace.steps.map(({ nodes }) => nodes));
+    const labels = [...root.querySelectorAll(".spec-axis text")].map(({ textContent }) => textContent);
+    expect(labels).toEqual([expect.stringMatching(/^[\d.]+ ms$/), `${most} nodes`, "0", "reason"]);
+    expect(root.querySelector(".spec-over")).toBeNull();
+    act(() => {
+      one("[role=slider]").dispatchEvent(new MouseEvent("pointermove", { clientX: 70, bubbles: true }));
+    });
+    expect(one(".spec-over").getAttribute("x")).toBe("64");
+    expect(one(".spec-readout").textContent).toContain("Step 3: ");
+  });
+
+  it("holds the step that brought the most by button", () => {
+    const { trace } = shown(40);
+    act(() => one<HTMLButtonElement>(".spec-buttons button:last-child").click());
+    const brought = trace.steps.map(({ emitted }) => emitted);
+    expect(drawnStep()).toBe(brought.indexOf(Math.max(...brought)));
+  });
+
   it("shows whose guesses stood at a focused token, and its tree on Enter", () => {
     const { trace } = shown(10);
     const index = trace.tokens.findIndex(({ node }) => node !== null);
