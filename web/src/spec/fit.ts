@@ -50,7 +50,7 @@ const BRIEF: Form = { height: 22, gap: { x: 14, y: 6 } };
 const EDGE = 8; // around the whole
 const READABLE = 0.9; // of its size, for a drawing with figures
 const SMALLEST = 0.2;
-const STEP = 0.94; // from one size that is tried to the next
+const STEP = 0.9; // from one size that is tried to the next
 const LANE = { first: 5, pitch: 3, most: 3 }; // of a link that goes on in the next line
 const TURN = EDGE + LANE.first + LANE.pitch * LANE.most; // room for these at both sides of a line, and below it
 
