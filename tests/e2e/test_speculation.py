@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import pytest
+from axe import needs_axe, violations
 from browser import Tab
 from playwright.sync_api import Locator, expect
 from scripted_page import Event, Scripted, say
@@ -154,6 +155,27 @@ def test_tree_strip_and_sentence_are_seen_at_once(tab: Tab, scripted: Scripted, 
     page.click("text=Whole tree")
     assert not page.locator(".spec-box").evaluate(fits), "all of its figures instead"
     assert tab.complaints == []
+
+
+@needs_axe
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_all_that_can_be_opened_is_accessible(tab: Tab, scripted: Scripted, scheme: Literal["light", "dark"]) -> None:
+    scripted.reply = traced(60, nodes=16)
+    tab.page.emulate_media(color_scheme=scheme)
+    page = tab.open(scripted.url)
+    expect(page.locator("#chip")).to_have_attribute("data-state", "open")
+    tab.ask("Hello")
+    tab.finish()
+    page.get_by_role("button", name="Best step").click()
+    assert violations(page) == [], "the step that brought the most"
+    page.click("text=How to read this")
+    page.click("text=The same as a table")
+    page.click("text=Whole tree")
+    page.focus(".spec-tokens [tabindex='0']")
+    expect(page.locator(".spec-card")).to_be_visible()
+    assert violations(page) == [], "legend, table, figures of the tree and a token's card"
+    page.set_viewport_size({"width": 360, "height": 740})
+    assert violations(page) == [], "narrow"
 
 
 def test_steps_from_before_a_reload_are_said_to_be_gone(tab: Tab, scripted: Scripted) -> None:
