@@ -1,5 +1,5 @@
-// How a tree is drawn into a box: with its figures where it fits so; else as words alone, in lines like those of a text
-// where it is long, and made smaller where even these do not fit. Shapes and sizes only: no element, no colour.
+// How a tree is drawn into a box: with its figures where it fits so, else as words alone; in lines like those of a text
+// where it is long, and made smaller where even the words do not fit. Shapes and sizes only: no element, no colour.
 
 import type { Place } from "./layout";
 
@@ -55,16 +55,17 @@ const LANE = { first: 5, pitch: 3, most: 3 }; // of a link that goes on in the n
 const TURN = EDGE + LANE.first + LANE.pitch * LANE.most; // room for these at both sides of a line, and below it
 
 export function fitted(nodes: Nodes, room: Room, extent: Extent): Drawn {
-  if (extent !== "words") {
-    const full = arrange({ ...nodes, widths: nodes.places.map(() => FULL.width) }, FULL, Number.POSITIVE_INFINITY);
-    const scale = Math.min(1, room.width / full.size.width, room.height / full.size.height);
-    if (extent === "large") return { ...full, brief: false, scale: 1 };
-    if (scale >= READABLE) return { ...full, brief: false, scale };
+  const full = { ...nodes, widths: nodes.places.map(() => FULL.width) };
+  if (extent === "large") return { ...arrange(full, FULL, Number.POSITIVE_INFINITY), brief: false, scale: 1 };
+  const inside = ({ size }: { size: Room }, scale: number) =>
+    size.width * scale <= room.width && size.height * scale <= room.height;
+  for (const scale of extent === "words" ? [] : [1, READABLE]) {
+    const drawn = arrange(full, FULL, room.width / scale);
+    if (inside(drawn, scale)) return { ...drawn, brief: false, scale };
   }
   for (let scale = 1; ; scale *= STEP) {
-    const { size, ...drawn } = arrange(nodes, BRIEF, room.width / scale);
-    const fits = size.width * scale <= room.width && size.height * scale <= room.height;
-    if (fits || scale < SMALLEST) return { ...drawn, size, brief: true, scale };
+    const drawn = arrange(nodes, BRIEF, room.width / scale);
+    if (inside(drawn, scale) || scale < SMALLEST) return { ...drawn, brief: true, scale };
   }
 }
 

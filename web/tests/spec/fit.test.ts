@@ -41,6 +41,12 @@ describe("fitted", () => {
     expect(turned.every((path) => /^M[\d.]+ [\d.]+H[\d.]+V[\d.]+H[\d.]+V[\d.]+H[\d.]+$/.test(path))).toBe(true);
   });
 
+  it("has the figures in lines too, where there is room", () => {
+    const { brief, scale, spots } = fitted(chain(17), { width: 960, height: 240 }, "whole");
+    expect([brief, scale]).toEqual([false, 1]);
+    expect(new Set(spots.map(({ y }) => y)).size).toBe(3);
+  });
+
   it.each([1, 4, 16, 33, 64])("has all of %i nodes in the room, none over another", (size) => {
     for (const nodes of grown(size)) {
       for (const extent of ["whole", "words"] as const) {
