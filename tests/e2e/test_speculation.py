@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import pytest
+from axe import needs_axe, violations
 from browser import Tab
 from playwright.sync_api import Locator, expect
 from scripted_page import Event, Scripted, say
@@ -154,15 +156,77 @@ def test_a_reply_without_speculation_says_so(tab: Tab, server: str) -> None:
     expect(page.locator(".spec-node")).to_have_count(2)  # the pending token and the model's own
 
 
-def test_long_replies_are_shown_without_growing(tab: Tab, scripted: Scripted) -> None:
+def traced(tokens: int, nodes: int) -> Callable[[ServerConnection, Event], None]:
+    """An answer of so many tokens, each step of which checks a tree of so many nodes."""
+
     def reply(connection: ServerConnection, event: Event) -> None:
         say(connection, "response.created", response={"id": "r"})
-        for delta in traced_deltas(6000, nodes=12):
+        for delta in traced_deltas(tokens, nodes=nodes):
             say(connection, "response.output_text.delta", response_id="r", item_id="i", **delta)
-        usage = {"output_tokens": 6000}
+        usage = {"output_tokens": tokens}
         say(connection, "response.done", response={"id": "r", "status": "completed", "usage": usage})
 
-    scripted.reply = reply
+    return reply
+
+
+@pytest.mark.parametrize(("width", "height"), [(1600, 900), (1280, 800)])
+def test_tree_strip_and_sentence_are_seen_at_once(tab: Tab, scripted: Scripted, width: int, height: int) -> None:
+    scripted.reply = traced(400, nodes=16)
+    tab.page.set_viewport_size({"width": width, "height": height})
+    page = tab.open(scripted.url)
+    expect(page.locator("#chip")).to_have_attribute("data-state", "open")
+    tab.ask("Hello")
+    tab.finish()
+    for part in (".spec-box", ".spec-bars", ".spec-readout"):
+        expect(page.locator(part)).to_be_in_viewport(ratio=1)
+    fits = "box => box.scrollHeight <= box.clientHeight && box.scrollWidth <= box.clientWidth"
+    assert page.locator(".spec-box").evaluate(fits), "all of the tree"
+    page.hover("[data-node='3']")
+    expect(page.locator(".spec-pointed")).to_contain_text("estimate .")
+    page.click("text=Whole tree")
+    assert not page.locator(".spec-box").evaluate(fits), "all of its figures instead"
+    assert tab.complaints == []
+
+
+@needs_axe
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_all_that_can_be_opened_is_accessible(tab: Tab, scripted: Scripted, scheme: Literal["light", "dark"]) -> None:
+    scripted.reply = traced(60, nodes=16)
+    tab.page.emulate_media(color_scheme=scheme)
+    page = tab.open(scripted.url)
+    expect(page.locator("#chip")).to_have_attribute("data-state", "open")
+    tab.ask("Hello")
+    tab.finish()
+    page.get_by_role("button", name="Best step").click()
+    assert violations(page) == [], "the step that brought the most"
+    page.click("text=How to read this")
+    page.click("text=The same as a table")
+    page.click("text=Whole tree")
+    page.focus(".spec-tokens [tabindex='0']")
+    expect(page.locator(".spec-card")).to_be_visible()
+    assert violations(page) == [], "legend, table, figures of the tree and a token's card"
+    page.set_viewport_size({"width": 360, "height": 740})
+    assert violations(page) == [], "narrow"
+
+
+def test_steps_from_before_a_reload_are_said_to_be_gone(tab: Tab, scripted: Scripted) -> None:
+    scripted.reply = traced(40, nodes=8)
+    page = tab.open(scripted.url)
+    expect(page.locator(".spec-empty")).to_contain_text("Ask something")
+    tab.ask("Hello")
+    tab.finish()
+    expect(page.locator(".spec-empty")).to_have_count(0)
+    page.reload()
+    expect(page.locator(".turn.assistant")).to_have_count(1)
+    expect(page.locator(".spec-empty")).to_contain_text("before this page was loaded are not kept; ask again")
+    tab.ask("Again")
+    tab.finish()
+    expect(page.locator(".spec-tree")).to_be_visible()
+    assert tab.complaints == []
+
+
+def test_long_replies_are_shown_without_growing(tab: Tab, scripted: Scripted) -> None:
+    scripted.reply = traced(6000, nodes=12)
     page = tab.open(scripted.url)
     expect(page.locator("#chip")).to_have_attribute("data-state", "open")
     show_steps(tab)

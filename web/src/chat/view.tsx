@@ -188,6 +188,7 @@ export function Chat({ server, settings, shown }: ViewProps) {
 
 interface StepsProps {
   trace: Trace | null;
+  forgotten: boolean;
   tick: Signal<number>;
 }
 
@@ -196,7 +197,8 @@ const loadSteps = () => import("../spec/view").then(({ SpeculationView }) => ({ 
 /** How the reply that is looked at, or else the newest, was made. */
 function Steps({ room }: { room: Room }) {
   room.shape.value;
-  const props: StepsProps = { trace: room.shown?.trace ?? null, tick: room.frames.tick };
+  const trace = room.shown?.trace ?? null;
+  const props: StepsProps = { trace, forgotten: room.shown !== null && trace === null, tick: room.frames.tick };
   return (
     <div id="steps">
       <Boundary about={room.shown?.key}>

@@ -8,6 +8,8 @@ export interface ScrollingProps {
   label: string;
   box?: RefObject<HTMLElement | null>;
   onKeyDown?(event: KeyboardEvent): void;
+  onPointerOver?(event: PointerEvent): void;
+  onPointerLeave?(event: PointerEvent): void;
   children: ComponentChildren;
 }
 

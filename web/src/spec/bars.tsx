@@ -1,4 +1,4 @@
-// The strip of steps, with a sentence for the step it is at or the pointer is over, and how it is read.
+// The strip of steps, with a sentence for the step it is at or the pointer is over.
 
 import "./strip.css";
 import { type ReadonlySignal, useSignal } from "@preact/signals";
@@ -7,7 +7,7 @@ import { milliseconds } from "../shell/format";
 import type { Cursor } from "./cursor";
 import { useWidth } from "./live";
 import { Slider } from "./slider";
-import { stripOf } from "./strip";
+import { BARS, LETTER_Y, STRIP_HEIGHT, stripOf, TIME } from "./strip";
 import type { Trace } from "./trace";
 import { reasonSentence, stepSentence } from "./words";
 
@@ -26,11 +26,46 @@ export function Bars({ trace, tick, slow, cursor }: BarsProps) {
   const width = useWidth(box, FIRST_WIDTH);
   const over = useSignal<number | null>(null);
   return (
-    <div ref={box} class="spec-strip">
-      <Slider trace={trace} tick={tick} cursor={cursor} width={width} over={over} />
+    <section class="spec-part" aria-labelledby="spec-strip-title">
+      <header>
+        <h3 id="spec-strip-title">Newest steps</h3>
+        <p class="spec-hint">Click a step, or use the arrow keys.</p>
+      </header>
+      <div class="spec-strip">
+        <Axis trace={trace} slow={slow} width={width} />
+        <div ref={box}>
+          <Slider trace={trace} tick={tick} cursor={cursor} width={width} over={over} />
+        </div>
+      </div>
       <Readout trace={trace} slow={slow} cursor={cursor} over={over} />
-      <Key trace={trace} slow={slow} width={width} />
-    </div>
+    </section>
+  );
+}
+
+interface AxisProps extends Pick<BarsProps, "trace" | "slow"> {
+  width: ReadonlySignal<number>;
+}
+
+const AXIS = 60;
+
+/** What the strip's heights stand for. */
+function Axis({ trace, slow, width }: AxisProps) {
+  void slow.value;
+  const { mostMs, mostNodes } = stripOf(trace.steps, trace.dropped, width.value, trace.ended);
+  const labels: [y: number, text: string][] = [
+    [TIME.top + 9, milliseconds(mostMs)],
+    [BARS.top + 10, `${mostNodes} nodes`],
+    [BARS.top + BARS.height, "0"],
+    [LETTER_Y, "reason"],
+  ];
+  return (
+    <svg class="spec-axis" width={AXIS} height={STRIP_HEIGHT} aria-hidden="true">
+      {labels.map(([y, text]) => (
+        <text key={y} x={AXIS - 6} y={y} text-anchor="end">
+          {text}
+        </text>
+      ))}
+    </svg>
   );
 }
 
@@ -51,31 +86,5 @@ function Readout({ trace, slow, cursor, over }: ReadoutProps) {
         </>
       )}
     </p>
-  );
-}
-
-interface KeyProps {
-  trace: Trace;
-  slow: ReadonlySignal<number>;
-  width: ReadonlySignal<number>;
-}
-
-function Key({ trace, slow, width }: KeyProps) {
-  void slow.value;
-  const { mostMs, mostNodes, reasons } = stripOf(trace.steps, trace.dropped, width.value);
-  return (
-    <details class="spec-key">
-      <summary>How to read the strip</summary>
-      <ul>
-        <li>Line above: time of each step, up to {milliseconds(mostMs)}.</li>
-        <li>
-          Bars: nodes verified, up to {mostNodes}; filled for the pending token and the guesses that were accepted.
-        </li>
-        <li>
-          Line below: the planner's reason, from top to bottom and by letter:{" "}
-          {reasons.map(({ letter, name }) => `${letter} ${name}`).join(", ")}.
-        </li>
-      </ul>
-    </details>
   );
 }

@@ -51,6 +51,14 @@ export class Cursor {
     if (shown) this.hold(shown.index + by);
   }
 
+  /** Holds the step that brought the most tokens: the first of these, and one with a tree where there is any. */
+  best(): void {
+    const { steps, dropped } = this.#trace;
+    const worth = (step: Step) => 2 * step.emitted + (step.tree ? 1 : 0);
+    const most = steps.reduce((most, step) => Math.max(most, worth(step)), 0);
+    this.hold(dropped + steps.findIndex((step) => worth(step) === most));
+  }
+
   /** Holds the oldest step that is kept. */
   oldest(): void {
     this.hold(0);

@@ -1,16 +1,17 @@
-// A step's tree as a drawing: the accepted path lit, wrong guesses and those behind them faded and struck through.
+// A step's tree as a drawing: the accepted path lit, wrong guesses and those behind them faded.
 
 import type { Step, StepTree } from "../wire/events";
-import { layOut, type Place } from "./layout";
+import { type Extent, fitted, type Room, type Spot } from "./fit";
+import { layOut } from "./layout";
 import { originOf, shortSource } from "./origins";
 import { type Fate, fatesOf, ownToken } from "./tree";
-import { clipped, probability, treeSentence } from "./words";
+import { cells, clipped, probability, treeSentence } from "./words";
 
-const NODE = { width: 112, height: 38 };
-const GAP = { x: 24, y: 8 };
-const EDGE = 6; // around the whole
-const TICK = `M${NODE.width - 16} 11l3 4 6-8`; // a shape, since a text would cost a layout of its own
-const EQUAL = `M${NODE.width - 16} 9h8m0 5h-8`;
+const CELL = 7.25; // CSS pixels of a character of a word
+const INSET = 7;
+const MARK = 16; // room for one, from the right
+const TICK = "M0 11l3 4 6-8"; // a shape, since a text would cost a layout of its own
+const EQUAL = "M0 9h8m0 5h-8";
 const MARKS: Readonly<Partial<Record<Fate | "own", string>>> = { accepted: TICK, met: EQUAL };
 
 export interface DrawingProps {
@@ -18,111 +19,105 @@ export interface DrawingProps {
   index: number;
   step: Step;
   tree: StepTree;
-  /** CSS pixels the drawing may be wide; it shrinks down to `least` of its size for it. */
-  room: number;
-  least: number;
+  room: Room;
+  extent: Extent;
+  /** Told whether words were all there was room for. */
+  onDrawn(brief: boolean): void;
 }
 
-export function Drawing({ index, step, tree, room, least }: DrawingProps) {
+export function Drawing({ index, step, tree, room, extent, onDrawn }: DrawingProps) {
   const own = ownToken(step);
-  const { places, own: ownPlace, columns, rows } = layOut(tree, own !== null);
-  const width = columns * (NODE.width + GAP.x) - GAP.x + 2 * EDGE;
-  const height = rows * (NODE.height + GAP.y) - GAP.y + 2 * EDGE;
-  const scale = Math.min(1, Math.max(least, room / width));
   const fates = fatesOf(step, tree);
-  const lastNode = tree.path[tree.path.length - 1] ?? 0;
-  const last = places[lastNode];
+  const layout = layOut(tree, own !== null);
+  const places = layout.own ? [...layout.places, layout.own] : layout.places;
+  const last = tree.path[tree.path.length - 1] ?? 0;
+  const words = (own ? [...tree.texts, own.text] : tree.texts).map(clipped);
+  const widths = words.map((word, node) => 2 * INSET + CELL * cells(word) + (fates[node] === "met" ? MARK : 0));
+  const nodes = { places, parents: [...tree.parents, last], widths };
+  const { spots, links, size, scale, brief, height } = fitted(nodes, room, extent);
+  onDrawn(brief);
+  const name = (node: number) => (node < tree.texts.length ? node : "own");
+  const lit = (node: number) => name(node) === "own" || fates[node] === "accepted";
   return (
     <svg
-      class="spec-tree"
+      class={brief ? "spec-tree spec-brief" : "spec-tree"}
       role="img"
       data-step={index}
       aria-label={`Tree of ${treeSentence(step)}`}
-      width={width * scale}
-      height={height * scale}
-      viewBox={`0 0 ${width} ${height}`}
+      width={size.width * scale}
+      height={size.height * scale}
+      viewBox={`0 0 ${size.width} ${size.height}`}
     >
-      {places.map((place, node) => {
-        const parentNode = tree.parents[node] ?? -1;
-        const parent = places[parentNode];
-        const lit = fates[node] === "accepted";
-        return parent && <Link key={node} ends={[parentNode, node]} from={parent} to={place} lit={lit} />;
-      })}
-      {last && ownPlace && <Link ends={[lastNode, "own"]} from={last} to={ownPlace} lit />}
-      {places.map((place, node) => (
-        <Node
-          key={node}
-          node={node}
-          place={place}
-          fate={fates[node] ?? "rejected"}
-          text={tree.texts[node] ?? ""}
-          source={tree.sources[node] ?? ""}
-          note={
-            node === 0 ? "pending" : `${probability(tree.estimates[node] ?? 0)}/${probability(tree.chances[node] ?? 0)}`
-          }
-        />
-      ))}
-      {own && ownPlace && (
-        <Node node="own" place={ownPlace} fate="own" text={own.text} source="" note="the model’s own" />
+      {[false, true].map((lighted) =>
+        links.map(
+          (d, node) =>
+            d !== "" &&
+            lit(node) === lighted && (
+              <path
+                key={node}
+                class={lighted ? "spec-link spec-lit" : "spec-link"}
+                d={d}
+                data-from={node < tree.texts.length ? tree.parents[node] : last}
+                data-to={name(node)}
+              />
+            ),
+        ),
       )}
+      {spots.map((spot, node) => {
+        const at = name(node);
+        return (
+          <Node
+            key={at}
+            node={at}
+            spot={spot}
+            height={height}
+            fate={at === "own" ? "own" : (fates[node] ?? "rejected")}
+            word={words[node] ?? ""}
+            source={tree.sources[node] ?? ""}
+            note={noteOf(tree, at)}
+          />
+        );
+      })}
     </svg>
   );
 }
 
-function left({ column }: Place): number {
-  return EDGE + column * (NODE.width + GAP.x);
-}
-
-function top({ row }: Place): number {
-  return EDGE + row * (NODE.height + GAP.y);
-}
-
-interface LinkProps {
-  /** What it joins, as `Node` names them. */
-  ends: readonly [number, number | "own"];
-  from: Place;
-  to: Place;
-  lit: boolean;
-}
-
-function Link({ ends, from, to, lit }: LinkProps) {
-  const x = left(from) + NODE.width;
-  const y = top(from) + NODE.height / 2;
-  const end = top(to) + NODE.height / 2;
-  const bend = x + GAP.x / 2;
-  const shape = from.row === to.row ? `M${x} ${y}H${left(to)}` : `M${x} ${y}H${bend}V${end}H${left(to)}`;
-  return <path class={lit ? "spec-link spec-lit" : "spec-link"} data-from={ends[0]} data-to={ends[1]} d={shape} />;
+function noteOf({ estimates, chances, sources }: StepTree, node: number | "own"): string {
+  if (node === "own") return "the model’s own";
+  if (node === 0) return "pending";
+  return `${shortSource(sources[node] ?? "")} ${probability(estimates[node] ?? 0)}/${probability(chances[node] ?? 0)}`;
 }
 
 interface NodeProps {
   /** "own": the model's own token, which is no node of the tree. */
   node: number | "own";
-  place: Place;
+  spot: Spot;
+  height: number;
   fate: Fate | "own";
-  text: string;
+  word: string;
   source: string;
+  /** Not seen where words stand alone. */
   note: string;
 }
 
-function Node({ node, place, fate, text, source, note }: NodeProps) {
+function Node({ node, spot: { x, y, width }, height, fate, word, source, note }: NodeProps) {
   const mark = MARKS[fate];
-  const origin = originOf(source);
   return (
     <g
-      class={`spec-node spec-${fate} spec-${origin.key}`}
-      transform={`translate(${left(place)} ${top(place)})`}
+      class={`spec-node spec-${fate} spec-${originOf(source).key}`}
+      transform={`translate(${x} ${y})`}
       data-node={node}
       data-accepted={fate === "pending" || fate === "accepted" || fate === "own"}
       data-source={source}
     >
-      <rect width={NODE.width} height={NODE.height} rx={6} />
-      <text class="spec-word" x={7} y={16}>
-        {clipped(text)}
+      <rect width={width} height={height} rx={6} />
+      <text class="spec-word" x={INSET} y={15.5}>
+        {word}
       </text>
-      <text class="spec-note" x={7} y={31}>
-        {fate === "pending" || fate === "own" ? note : `${shortSource(source)} ${note}`}
+      <text class="spec-note" x={INSET} y={31}>
+        {note}
       </text>
-      {mark && <path class="spec-mark" d={mark} />}
+      {mark && <path class="spec-mark" d={mark} transform={`translate(${width - MARK} 0)`} />}
     </g>
   );
 }

@@ -9,23 +9,34 @@ import type { Cursor } from "./cursor";
 import { Drawing } from "./drawing";
 import { onStepKey } from "./keys";
 import { Listing } from "./listing";
-import { useDrawing, useWidth } from "./live";
+import { useDrawing, useHeight, useWidth } from "./live";
+import { nodeUnder, Pointed } from "./pointed";
+import type { Trace } from "./trace";
 import { treeSentence } from "./words";
 
-const FIRST_WIDTH = 600;
-const READABLE = 0.8; // of the drawing's size; smaller only where the whole tree is asked for
-const SMALLEST = 0.15;
+const FIRST = { width: 600, height: 240 };
 
-export function Forest({ cursor, tick }: { cursor: Cursor; tick: Signal<number> }) {
+export interface ForestProps {
+  trace: Trace;
+  cursor: Cursor;
+  tick: Signal<number>;
+}
+
+export function Forest({ trace, cursor, tick }: ForestProps) {
   const box = useRef<HTMLElement>(null);
-  const width = useWidth(box, FIRST_WIDTH).value;
-  const entire = useSignal(false);
+  const room = { width: useWidth(box, FIRST.width).value, height: useHeight(box, FIRST.height).value };
+  const entire = useSignal(true);
+  const brief = useRef(false);
+  const over = useSignal<string | null>(null);
   const listed = useSignal(false);
   useDrawing(box, tick)();
   const held = cursor.held.value !== null;
   const shown = cursor.shown;
   if (!shown) return null;
   const { step, index } = shown;
+  // Trees that come one after the other are drawn alike: once one of them had to be in words, all are.
+  const live = !held && !trace.ended;
+  const extent = !entire.value ? "large" : live && brief.current ? "words" : "whole";
   return (
     <section class="spec-part" aria-labelledby="spec-tree-title">
       <header>
@@ -40,14 +51,8 @@ export function Forest({ cursor, tick }: { cursor: Cursor; tick: Signal<number> 
           <button type="button" aria-label="Step after" onClick={() => cursor.move(1)}>
             <span aria-hidden="true">▶</span>
           </button>
-          <button
-            type="button"
-            aria-pressed={entire.value}
-            onClick={() => {
-              entire.value = !entire.value;
-            }}
-          >
-            Whole tree
+          <button type="button" onClick={() => cursor.best()}>
+            Best step
           </button>
         </div>
       </header>
@@ -56,9 +61,24 @@ export function Forest({ cursor, tick }: { cursor: Cursor; tick: Signal<number> 
         label="Tree; arrow keys go from step to step"
         box={box}
         onKeyDown={onStepKey(cursor, false)}
+        onPointerOver={(event) => {
+          over.value = nodeUnder(event.target);
+        }}
+        onPointerLeave={() => {
+          over.value = null;
+        }}
       >
         {step.tree ? (
-          <Drawing index={index} step={step} tree={step.tree} room={width} least={entire.value ? SMALLEST : READABLE} />
+          <Drawing
+            index={index}
+            step={step}
+            tree={step.tree}
+            room={room}
+            extent={extent}
+            onDrawn={(words) => {
+              brief.current = words;
+            }}
+          />
         ) : (
           <p class="spec-missing">
             The server told this step without its tree, as it does where the connection is slow or was lost for a while.
@@ -66,11 +86,18 @@ export function Forest({ cursor, tick }: { cursor: Cursor; tick: Signal<number> 
           </p>
         )}
       </Scrolling>
-      <p class="spec-key">
-        Under each guess: who made it, and two probabilities that it is right after the token before it: the drafter's
-        own (estimate), and what the planner made of it (chance). ✓ and a thick frame: accepted; = and a thick frame:
-        the reply ended with it; struck through: not taken.
-      </p>
+      <div class="spec-below">
+        <Pointed over={over} shown={shown} />
+        <button
+          type="button"
+          aria-pressed={entire.value}
+          onClick={() => {
+            entire.value = !entire.value;
+          }}
+        >
+          Whole tree
+        </button>
+      </div>
       {step.tree && (
         <details
           onToggle={(event) => {

@@ -1,6 +1,6 @@
-// Where the nodes of a tree stand: depth to the right, and downwards in depth-first order, so that a node is level with
-// its first child. The accepted child comes first, the others as the tree has them: what became the reply is always the
-// straight line on top, wherever the drafters had it.
+// Where the nodes of a tree stand: depth to the right, and downwards in depth-first order, each as high as no other stands
+// in its way. The accepted child comes first, the others as the tree has them: what became the reply is always the straight
+// line on top, wherever the drafters had it.
 
 import type { StepTree } from "../wire/events";
 
@@ -29,19 +29,29 @@ export function layOut(tree: StepTree, hasOwn: boolean): Layout {
   const last = tree.path[tree.path.length - 1];
   const places: Place[] = new Array(tree.parents.length);
   const layout: Layout = { places, own: null, columns: 1, rows: 0 };
-  // Returns the rows it took, at least one.
-  const place = (node: number, column: number, row: number): number => {
-    places[node] = { column, row };
-    let taken = 0;
-    if (hasOwn && node === last) {
-      layout.own = { column: column + 1, row };
-      taken = 1;
-    }
-    for (const child of children[node] ?? []) taken += place(child, column + 1, row + taken);
-    const deepest = layout.own && node === last ? column + 2 : column + 1;
-    layout.columns = Math.max(layout.columns, deepest);
-    return Math.max(taken, 1);
+  const free: number[] = []; // of each column: the first row below its nodes,
+  const clear: number[] = []; // and below the links that go from these to the right
+  const take = (column: number, row: number): Place => {
+    free[column] = row + 1;
+    layout.columns = Math.max(layout.columns, column + 1);
+    layout.rows = Math.max(layout.rows, row + 1);
+    return { column, row };
   };
-  layout.rows = place(0, 0, 0);
+  const place = (node: number, column: number, above: number): number => {
+    const owner = hasOwn && node === last;
+    const next = children[node] ?? [];
+    const branches = owner || next.length > 0;
+    const row = Math.max(above, free[column] ?? 0, branches ? (clear[column] ?? 0) : 0);
+    places[node] = take(column, row);
+    let bottom = row;
+    if (owner) {
+      bottom = Math.max(row, free[column + 1] ?? 0);
+      layout.own = take(column + 1, bottom);
+    }
+    for (const child of next) bottom = place(child, column + 1, row);
+    if (branches) clear[column] = bottom + 1; // whoever stands here and branches would touch them
+    return row;
+  };
+  place(0, 0, 0);
   return layout;
 }

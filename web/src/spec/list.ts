@@ -8,6 +8,7 @@ import type { Trace } from "./trace";
 import { visible } from "./words";
 
 const LEAST_IN_BLOCK = 16;
+const LONGEST = 2000; // characters of a token that are drawn; where tokens are not told apart a whole delta is one
 
 export class TokenList {
   readonly #root: HTMLElement;
@@ -119,7 +120,8 @@ export class TokenList {
   }
 }
 
-function element({ text, source }: TracedToken): HTMLElement {
+function element({ text: told, source }: TracedToken): HTMLElement {
+  const text = told.length > LONGEST ? `${told.slice(0, LONGEST - 1)}…` : told;
   const { key, joint, label } = originOf(source);
   const span = document.createElement("span");
   span.className = `spec-token spec-${key}${joint ? " spec-joint" : ""}${/^\s*\n/.test(text) ? " spec-break" : ""}`;

@@ -67,15 +67,28 @@ export function useParts(count: number): number {
 
 /** The element's width in CSS pixels as it changes; `first` until it is known. */
 export function useWidth(element: RefObject<Element | null>, first: number): ReadonlySignal<number> {
-  const width = useSignal(first);
+  return useExtent(element, "width", first);
+}
+
+/** The same of its height. */
+export function useHeight(element: RefObject<Element | null>, first: number): ReadonlySignal<number> {
+  return useExtent(element, "height", first);
+}
+
+function useExtent(
+  element: RefObject<Element | null>,
+  which: "width" | "height",
+  first: number,
+): ReadonlySignal<number> {
+  const extent = useSignal(first);
   useEffect(() => {
     if (!element.current || typeof ResizeObserver === "undefined") return;
     const observer = new ResizeObserver((entries) => {
-      const seen = entries[entries.length - 1]?.contentRect.width ?? 0;
-      if (seen > 0) width.value = Math.floor(seen);
+      const seen = entries[entries.length - 1]?.contentRect[which] ?? 0;
+      if (seen > 0) extent.value = Math.floor(seen);
     });
     observer.observe(element.current);
     return () => observer.disconnect();
-  }, [element, width]);
-  return width;
+  }, [element, which, extent]);
+  return extent;
 }

@@ -58,8 +58,10 @@ function isKnown(name: string): name is Drafter {
   return Object.hasOwn(DRAFTERS, name);
 }
 
-/** A source in few characters: each name cut short where there are several. */
+/** A source in at most eleven characters: names cut short where there are several, and counted where there are many. */
 export function shortSource(source: string): string {
   const names = drafters(source);
-  return names.length > 1 ? names.map((name) => name.slice(0, 3)).join("+") : source.slice(0, 9);
+  if (names.length < 2) return source.slice(0, 9);
+  const told = names.slice(0, names.length > 3 ? 2 : 3).map((name) => name.slice(0, 3));
+  return [...told, ...(names.length > 3 ? [names.length - 2] : [])].join("+");
 }

@@ -5,7 +5,7 @@ import { useRef } from "preact/hooks";
 import type { Cursor } from "./cursor";
 import { onStepKey } from "./keys";
 import { useDrawing } from "./live";
-import { STRIP_HEIGHT, stepAt, stripOf } from "./strip";
+import { BARS, LETTER_Y, STRIP_HEIGHT, stepAt, stripOf } from "./strip";
 import type { Trace } from "./trace";
 import { stepSentence } from "./words";
 
@@ -22,10 +22,14 @@ export interface SliderProps {
 export function Slider({ trace, tick, cursor, width, over }: SliderProps) {
   const box = useRef<HTMLDivElement>(null);
   useDrawing(box, tick)();
-  const strip = stripOf(trace.steps, trace.dropped, width.value);
+  const strip = stripOf(trace.steps, trace.dropped, width.value, trace.ended);
   const held = cursor.held.value;
   const newest = trace.dropped + trace.steps.length;
-  const place = (held?.index ?? newest - 1) - strip.first;
+  const mark = (index: number, name: string) => {
+    const place = index - strip.first;
+    if (place < 0 || place >= strip.count) return null;
+    return <rect class={name} x={place * strip.pitch} y={0} width={strip.pitch} height={STRIP_HEIGHT} />;
+  };
   const under = (event: PointerEvent) =>
     stepAt(strip, event.clientX - (box.current?.getBoundingClientRect().left ?? 0));
   return (
@@ -53,15 +57,17 @@ export function Slider({ trace, tick, cursor, width, over }: SliderProps) {
       }}
     >
       <svg width={width.value} height={STRIP_HEIGHT} viewBox={`0 0 ${width.value} ${STRIP_HEIGHT}`} aria-hidden="true">
-        {place >= 0 && place < strip.count && (
-          <rect class="spec-at" x={place * strip.pitch} y={0} width={strip.pitch} height={STRIP_HEIGHT} />
-        )}
+        <path class="spec-grid" d={`M0 ${BARS.top}h${width.value}M0 ${BARS.top + BARS.height}h${width.value}`} />
+        {over.value !== null && mark(over.value, "spec-over")}
+        {mark(held?.index ?? newest - 1, "spec-at")}
         <path class="spec-time" d={strip.time} />
         <path class="spec-verified" d={strip.verified} />
-        <path class="spec-accepted" d={strip.accepted} />
+        {[...strip.accepted].map(([key, d]) => (
+          <path key={key} class={`spec-brought spec-${key}`} d={d} />
+        ))}
         <path class="spec-reasons" d={strip.levels} />
         {strip.letters.map(({ x, letter }, index) => (
-          <text key={index} x={x} y={strip.letterY}>
+          <text key={index} x={x} y={LETTER_Y}>
             {letter}
           </text>
         ))}

@@ -8,7 +8,7 @@ import { Card } from "./card";
 import type { Cursor } from "./cursor";
 import { TokenList } from "./list";
 import { useDrawing } from "./live";
-import { meanings, originOf } from "./origins";
+import { originOf } from "./origins";
 import type { Trace } from "./trace";
 
 const HANDS = ["wheel", "touchmove", "pointerdown", "keydown"] as const;
@@ -172,21 +172,16 @@ function Before({ trace, slow }: { trace: Trace; slow: ReadonlySignal<number> })
 function Legend({ trace, slow }: { trace: Trace; slow: ReadonlySignal<number> }) {
   void slow.value;
   const counts = [...trace.tally.tokens].sort(([, a], [, b]) => b - a);
-  const told = meanings(counts.map(([source]) => source));
   return (
-    <>
-      <ul class="spec-legend" aria-label="Tokens by origin">
-        {counts.map(([source, count]) => {
-          const { key, joint, label } = originOf(source);
-          return (
-            <li key={source}>
-              <span class={`spec-token spec-${key}${joint ? " spec-joint" : ""}`}>{label}</span>{" "}
-              {plural(count, "token")}
-            </li>
-          );
-        })}
-      </ul>
-      {told.length > 0 && <p class="spec-key">{told.map(([label, meaning]) => `${label}: ${meaning}`).join("; ")}.</p>}
-    </>
+    <ul class="spec-legend" aria-label="Tokens by origin">
+      {counts.map(([source, count]) => {
+        const { key, joint, label } = originOf(source);
+        return (
+          <li key={source}>
+            <span class={`spec-token spec-${key}${joint ? " spec-joint" : ""}`}>{label}</span> {plural(count, "token")}
+          </li>
+        );
+      })}
+    </ul>
   );
 }

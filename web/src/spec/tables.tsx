@@ -69,11 +69,6 @@ export function Tables({ trace, tick }: { trace: Trace; tick: ReadonlySignal<num
           </tbody>
         </table>
       </Scrolling>
-      <p class="spec-key">
-        By drafter, over the guesses whose place was reached: estimate is the mean probability that the drafter itself
-        gave, chance what the planner made of it, and share how many were accepted. By depth: steps that guessed so
-        deep, and those in which a guess of this depth was accepted.
-      </p>
     </section>
   );
 }

@@ -5,6 +5,7 @@ import type { Step, StepTree } from "../wire/events";
 export type StepToken = Step["tokens"][number];
 
 const MOST_NODES = 256; // the server verifies up to 64; more is not a tree that a page should lay out
+const LONGEST_TEXT = 1000; // characters of one token; a step is kept long after it was drawn
 
 /** Whether parents come before children, all lists are as long, and the path leads from the root downwards. */
 export function isSound(tree: StepTree): boolean {
@@ -16,9 +17,18 @@ export function isSound(tree: StepTree): boolean {
   return path.length > 0 && path.every((node, place) => (place === 0 ? node === 0 : parents[node] === path[place - 1]));
 }
 
-/** The step with its tree left out where it is none. */
+/** The step with its tree left out where it is none, and with texts that are no token's cut. */
 export function soundStep(step: Step): Step {
-  return step.tree && !isSound(step.tree) ? { ...step, tree: null } : step;
+  const tree = step.tree && isSound(step.tree) ? step.tree : null;
+  if (![...(tree?.texts ?? []), ...step.tokens.map(({ text }) => text)].some((text) => text.length > LONGEST_TEXT)) {
+    return tree === step.tree ? step : { ...step, tree };
+  }
+  const cut = (text: string) => text.slice(0, LONGEST_TEXT);
+  return {
+    ...step,
+    tree: tree && { ...tree, texts: tree.texts.map(cut) },
+    tokens: step.tokens.map(({ text, source }) => ({ text: cut(text), source })),
+  };
 }
 
 /** Of each node, how many guesses lie between it and the pending token, itself included: [n]. */

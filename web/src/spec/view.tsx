@@ -6,8 +6,9 @@ import { useMemo } from "preact/hooks";
 import { Bars } from "./bars";
 import { Cursor } from "./cursor";
 import { Forest } from "./forest";
+import { Legend } from "./legend";
 import { useParts, useSlow } from "./live";
-import { FiguresPanel } from "./panel";
+import { FiguresPanel, SHOWN } from "./panel";
 import { Stream } from "./stream";
 import { Tables } from "./tables";
 import type { Trace } from "./trace";
@@ -17,26 +18,35 @@ const READ_MS = 200; // figures that change faster cannot be read
 export interface SpeculationProps {
   /** Of the reply to look at; null: there is none yet. */
   trace: Trace | null;
+  /** Without a trace: there is a reply all the same, whose steps are not kept. */
+  forgotten?: boolean;
   /** Changes once per frame in which the trace may have changed. */
   tick: Signal<number>;
 }
 
-export function SpeculationView({ trace, tick }: SpeculationProps) {
+export function SpeculationView({ trace, forgotten = false, tick }: SpeculationProps) {
   return (
     <section class="spec" aria-labelledby="spec-title">
-      <h2 id="spec-title">Speculation</h2>
-      {trace ? <Reply trace={trace} tick={tick} /> : <Nothing />}
+      {trace ? <Reply trace={trace} tick={tick} /> : <Nothing forgotten={forgotten} />}
     </section>
   );
 }
 
-function Nothing() {
+function Nothing({ forgotten }: { forgotten: boolean }) {
   return (
-    <p class="spec-empty">
-      Ask something, and see here how the reply is made: the tree of guesses that each step checks, which of them were
-      right, and whose guess every token was.
-    </p>
+    <>
+      <Title />
+      <p class="spec-empty">
+        {forgotten
+          ? "The steps of replies from before this page was loaded are not kept; ask again to see new ones."
+          : "Ask something, and see here how the reply is made: the tree of guesses that each step checks, which of them were right, and whose guess every token was."}
+      </p>
+    </>
   );
+}
+
+function Title() {
+  return <h2 id="spec-title">Speculation</h2>;
 }
 
 /** Why no step of the reply is shown. */
@@ -53,20 +63,26 @@ function Reply({ trace, tick }: { trace: Trace; tick: Signal<number> }) {
   const cursor = useMemo(() => new Cursor(trace), [trace]);
   void slow.value;
   const { tally } = trace;
-  const parts = useParts(tally.steps > 0 ? 3 : 0);
+  const stepped = tally.steps > 0;
+  const begun = stepped || trace.tokens.length > 0;
+  const parts = useParts(stepped ? 3 : 0);
   return (
     <>
-      <FiguresPanel trace={trace} tick={slow} />
+      <header class="spec-head">
+        <Title />
+        {begun && <Legend trace={trace} slow={slow} figures={SHOWN} />}
+      </header>
       {trace.off && (
         <p class="spec-empty">
           Speculation is off for this reply: each step checks no guess and brings one token. Switch it on beside the
           figures above the message to compare.
         </p>
       )}
-      {tally.steps === 0 && <p class="spec-empty">{silence(trace)}</p>}
-      <Stream trace={trace} tick={tick} slow={slow} cursor={cursor} />
-      {parts > 0 && tally.steps > 0 && <Forest tick={tick} cursor={cursor} />}
-      {parts > 1 && tally.steps > 0 && <Bars trace={trace} tick={tick} slow={slow} cursor={cursor} />}
+      {!stepped && <p class="spec-empty">{silence(trace)}</p>}
+      {stepped && <Forest trace={trace} tick={tick} cursor={cursor} />}
+      {stepped && parts > 0 && <Bars trace={trace} tick={tick} slow={slow} cursor={cursor} />}
+      {(parts > 1 || !stepped) && begun && <Stream trace={trace} tick={tick} slow={slow} cursor={cursor} />}
+      {parts > 2 && <FiguresPanel trace={trace} tick={slow} />}
       {parts > 2 && tally.trees > 0 && <Tables trace={trace} tick={slow} />}
     </>
   );

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { Cursor } from "../../src/spec/cursor";
 import { Trace } from "../../src/spec/trace";
+import type { Step } from "../../src/wire/events";
 import { demo } from "./demo";
 
 function started(steps: number) {
@@ -56,5 +57,20 @@ describe("Cursor", () => {
     cursor.move(1);
     cursor.oldest();
     expect(cursor.shown).toBeNull();
+    cursor.best();
+    expect(cursor.shown).toBeNull();
+  });
+
+  it("finds the step that brought the most, with a tree where there is one, among those that are kept", () => {
+    const { cursor, trace } = started(700);
+    cursor.best();
+    const most = Math.max(...trace.steps.map(({ emitted }) => emitted));
+    expect(cursor.shown?.index).toBe(trace.dropped + trace.steps.findIndex(({ emitted }) => emitted === most));
+    const untold = { ...(trace.steps.at(-1) as Step), emitted: most + 1, tree: null };
+    for (const step of [untold, { ...untold, tree: trace.steps.at(-1)?.tree ?? null }]) {
+      trace.push("", { drafted: 0, accepted: 0, emitted: most + 1, steps: [step] }, 1);
+    }
+    cursor.best();
+    expect(cursor.shown?.index).toBe(trace.dropped + trace.steps.length - 1);
   });
 });

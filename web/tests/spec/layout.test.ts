@@ -30,7 +30,33 @@ describe("layOut", () => {
     }
   });
 
-  it("goes downwards depth first, each subtree in rows of its own", () => {
+  it("puts a guess without guesses behind it beside those behind another one", () => {
+    // 0 ─┬ 1 ─┬ 3
+    //    └ 2  └ 4
+    const tree = { texts: [..."abcde"], parents: [-1, 0, 0, 1, 1], path: [0] };
+    const sources = ["", ...Array(4).fill("suffix")];
+    const { places, rows } = layOut({ ...tree, sources, estimates: [], chances: [] }, false);
+    expect(places.map(({ row }) => row)).toEqual([0, 0, 1, 0, 1]);
+    expect(rows).toBe(2);
+  });
+
+  it("has no link touch one of another parent", () => {
+    for (const nodes of [8, 24, 64]) {
+      for (const tree of treesOf(nodes)) {
+        const { places } = layOut(tree, false);
+        const spans = places.flatMap(({ column, row }, node) => {
+          const rows = places.filter((_, child) => tree.parents[child] === node).map((place) => place.row);
+          return rows.length > 0 ? [{ column, from: row, to: Math.max(...rows) }] : [];
+        });
+        for (const one of spans) {
+          const beside = spans.filter((other) => other !== one && other.column === one.column);
+          expect(beside.every((other) => other.from > one.to || other.to < one.from)).toBe(true);
+        }
+      }
+    }
+  });
+
+  it("goes downwards depth first, and those who branch have rows of their own", () => {
     // 0 ─┬ 1 ─┬ 3
     //    │    └ 4
     //    └ 2 ── 5

@@ -15,6 +15,7 @@ describe("originOf", () => {
     expect(originOf("constructor").key).toBe("other");
     expect(drafters("a+b")).toEqual(["a", "b"]);
     expect([shortSource("recurrent"), shortSource("suffix+recurrent")]).toEqual(["recurrent", "suf+rec"]);
+    expect([shortSource("a+b+c"), shortSource("suffix+medusa+draft+eagle")]).toEqual(["a+b+c", "suf+med+2"]);
   });
 });
 
@@ -63,6 +64,15 @@ describe("colours and lines", () => {
     expect(lines.every((line) => !line.startsWith(" "))).toBe(true);
   });
 
+  it.each(keys)("%s can be read on its own tint, light and dark", (key) => {
+    const share = Number(/color-mix\(in srgb, currentColor (\d+)%, var\(--surface\)\)/.exec(rules)?.[1]) / 100;
+    expect(share).toBeGreaterThan(0.1);
+    for (const scheme of [0, 1]) {
+      const [colour, behind] = [pair(`origin-${key}`)[scheme] ?? "", pair("surface")[scheme] ?? ""];
+      expect(contrast(colour, mixed(colour, behind, share))).toBeGreaterThan(4.5);
+    }
+  });
+
   it.each([...keys, "model"])("%s can be read on every ground, light and dark", (key) => {
     for (const ground of ["ground", "surface", "user", "tint"]) {
       for (const scheme of [0, 1]) {
@@ -76,6 +86,15 @@ describe("colours and lines", () => {
 function contrast(one: string, other: string): number {
   const [low = 0, high = 0] = [luminance(one), luminance(other)].sort((a, b) => a - b);
   return (high + 0.05) / (low + 0.05);
+}
+
+/** So much of one colour over another. */
+function mixed(one: string, other: string, share: number): string {
+  const parts = [1, 3, 5].map((place) => {
+    const [a, b] = [one, other].map((colour) => Number.parseInt(colour.slice(place, place + 2), 16));
+    return Math.round((a ?? 0) * share + (b ?? 0) * (1 - share));
+  });
+  return `#${parts.map((part) => part.toString(16).padStart(2, "0")).join("")}`;
 }
 
 function luminance(colour: string): number {

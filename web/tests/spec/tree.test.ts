@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { fatesOf, guessesFor, isMet, isSound, nodeOf, ownToken, soundStep } from "../../src/spec/tree";
+import { fatesOf, guessesFor, isMet, isSound, nodeOf, ownToken, type StepToken, soundStep } from "../../src/spec/tree";
 import type { Step, StepTree } from "../../src/wire/events";
 import { type DemoDelta, demoDeltas } from "./demo";
 
@@ -101,9 +101,18 @@ describe("isSound", () => {
     ["a path without the root", { path: [1, 3] }],
     ["no path", { path: [] }],
   ])("refuses %s", (_, change) => {
-    const step = { tree: { ...TREE, ...change } } as Step;
+    const step = { tree: { ...TREE, ...change }, tokens: [] as StepToken[] } as Step;
     expect(soundStep(step).tree).toBeNull();
-    expect(soundStep({ tree: TREE } as Step).tree).toBe(TREE);
+    const sound = { ...step, tree: TREE };
+    expect(soundStep(sound)).toBe(sound);
+  });
+
+  it("has texts that are no token's cut, alike in the tree and among the tokens", () => {
+    const long = "x".repeat(50_000);
+    const step = { tree: { ...TREE, texts: [...TREE.texts.slice(0, 4), long] }, tokens: [{ text: long, source: "" }] };
+    const { tree, tokens } = soundStep(step as Step);
+    expect(tree?.texts).toEqual([...TREE.texts.slice(0, 4), "x".repeat(1000)]);
+    expect(tokens).toEqual([{ text: "x".repeat(1000), source: "" }]);
   });
 
   it("refuses more nodes than a page should lay out", () => {

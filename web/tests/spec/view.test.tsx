@@ -3,6 +3,7 @@ import { signal } from "@preact/signals";
 import { render } from "preact";
 import { act } from "preact/test-utils";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { reasonsOf } from "../../src/spec/strip";
 import { Trace } from "../../src/spec/trace";
 import type { StepToken } from "../../src/spec/tree";
 import { SpeculationView } from "../../src/spec/view";
@@ -45,7 +46,7 @@ function shown(steps: number, trace = new Trace(0)) {
   return { trace, tick, more };
 }
 
-const one = (selector: string) => root.querySelector(selector) as HTMLElement;
+const one = <Kind extends HTMLElement>(selector: string) => root.querySelector(selector) as Kind;
 const press = (element: Element, key: string) =>
   act(() => {
     element.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
@@ -56,6 +57,8 @@ describe("SpeculationView", () => {
   it("says what will be seen while there is no reply, and while it has not begun", () => {
     act(() => render(<SpeculationView trace={null} tick={signal(0)} />, root));
     expect(one(".spec-empty").textContent).toContain("Ask something");
+    act(() => render(<SpeculationView trace={null} forgotten tick={signal(0)} />, root));
+    expect(one(".spec-empty").textContent).toContain("before this page was loaded are not kept");
     shown(0);
     expect(one(".spec-empty").textContent).toContain("No step has come yet");
     const lost = new Trace(null);
@@ -96,17 +99,25 @@ describe("SpeculationView", () => {
     }
   });
 
-  it("begins with the figures and the tokens, before the tree and what is for tuning", () => {
+  it("begins with the tree, the strip and the step's sentence, before the tokens, figures and what is for tuning", () => {
     shown(3);
-    const parts = [...root.querySelectorAll(".spec-figures, .spec-tokens, .spec-tree, .spec-bars, .spec-tables")];
-    expect(parts.map((part) => part.getAttribute("class"))).toEqual(
-      ["figures", "tokens", "tree", "bars", "tables"].map((name) => `spec-${name}`),
+    const parts = [
+      ...root.querySelectorAll(".spec-tree, .spec-bars, .spec-readout, .spec-tokens, .spec-figures, .spec-tables"),
+    ];
+    expect(parts.map((part) => part.classList[0])).toEqual(
+      ["tree", "bars", "readout", "tokens", "figures", "tables"].map((name) => `spec-${name}`),
     );
   });
 
-  it("says in the text what figures, columns and origins are", () => {
+  it("says what marks, letters, figures, columns and origins are in one place, once it is opened", () => {
     const { trace } = shown(40);
-    const keys = [...root.querySelectorAll(".spec-key")].map(({ textContent }) => textContent).join(" ");
+    expect(root.querySelector(".spec-key")).toBeNull();
+    act(() => {
+      one<HTMLDetailsElement>(".spec-head details").open = true;
+      one(".spec-head details").dispatchEvent(new Event("toggle"));
+    });
+    const keys = one(".spec-key").textContent;
+    for (const { letter, name } of reasonsOf(trace.steps)) expect(keys).toContain(`${letter} is ${name}: `);
     for (const told of ["TTFT: time to first token", "TPOT: time per output token", "estimate is", "chance what"]) {
       expect(keys).toContain(told);
     }
@@ -140,6 +151,27 @@ describe("SpeculationView", () => {
     expect(one(".spec-readout").textContent).toContain(`${trace.step(7)?.emitted} token`);
     press(strip, "End");
     expect(drawnStep()).toBe(9);
+  });
+
+  it("says what the strip's heights are and how a step is chosen, and marks the one that is pointed at", () => {
+    const { trace } = shown(10);
+    expect(one(".spec-hint").textContent).toBe("Click a step, or use the arrow keys.");
+    const most = Math.max(...trace.steps.map(({ nodes }) => nodes));
+    const labels = [...root.querySelectorAll(".spec-axis text")].map(({ textContent }) => textContent);
+    expect(labels).toEqual([expect.stringMatching(/^[\d.]+ ms$/), `${most} nodes`, "0", "reason"]);
+    expect(root.querySelector(".spec-over")).toBeNull();
+    act(() => {
+      one("[role=slider]").dispatchEvent(new MouseEvent("pointermove", { clientX: 70, bubbles: true }));
+    });
+    expect(one(".spec-over").getAttribute("x")).toBe("64");
+    expect(one(".spec-readout").textContent).toContain("Step 3: ");
+  });
+
+  it("holds the step that brought the most by button", () => {
+    const { trace } = shown(40);
+    act(() => one<HTMLButtonElement>(".spec-buttons button:last-child").click());
+    const brought = trace.steps.map(({ emitted }) => emitted);
+    expect(drawnStep()).toBe(brought.indexOf(Math.max(...brought)));
   });
 
   it("shows whose guesses stood at a focused token, and its tree on Enter", () => {
@@ -207,6 +239,28 @@ describe("SpeculationView", () => {
     shown(0, trace);
     expect(one(".spec-missing").textContent).toContain("1 node, 0 accepted: Hi (the model itself).");
     expect(root.querySelector(".spec-tree")).toBeNull();
+  });
+
+  it("bears steps whose texts are no token's: it draws a bounded part of each", () => {
+    const trace = new Trace(0);
+    const [text, last] = ["x".repeat(50_000), "y".repeat(50_000)];
+    const parents = Array.from({ length: 256 }, (_, node) => node - 1);
+    const sources = parents.map((parent) => (parent < 0 ? "" : "suffix"));
+    const numbers = parents.map(() => 0.5);
+    const tree = { texts: parents.map(() => text), parents, sources, estimates: numbers, chances: numbers, path: [0] };
+    const tokens = [...parents.slice(2).map(() => ({ text, source: "suffix" })), { text: last, source: "" }];
+    const step = { ...PLAIN, nodes: 256, drafted: 255, accepted: 255, emitted: 256, tokens };
+    const steps = [{ ...step, tree: { ...tree, path: parents.map((_, node) => node) } }];
+    trace.push(text + last, { drafted: 255, accepted: 255, emitted: 256, steps, spans: [[50_000, "suffix"]] }, 5);
+    shown(0, trace);
+    const details = one(".spec-part > details") as HTMLDetailsElement;
+    act(() => {
+      details.open = true;
+      details.dispatchEvent(new Event("toggle"));
+    });
+    act(() => one(".spec-tokens .spec-token").focus());
+    expect(one("[role=tooltip]").textContent).toContain("xxx…");
+    expect(root.innerHTML.length).toBeLessThan(400_000);
   });
 
   it("counts by drafter and by depth", () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { reasonOf } from "../../src/spec/reasons";
-import { clipped, probability, reasonSentence, stepSentence, treeSentence, visible } from "../../src/spec/words";
+import { cells, clipped, probability, reasonSentence, stepSentence, treeSentence, visible } from "../../src/spec/words";
 import type { Step } from "../../src/wire/events";
 
 const STEP: Step = {
@@ -46,7 +46,18 @@ describe("words", () => {
     expect(visible("👩‍🚀")).toBe("👩‍🚀");
     expect(clipped("0123456789ab")).toBe("0123456789ab");
     expect(clipped("0123456789abc")).toBe("0123456789a…");
-    expect([...clipped("😀".repeat(20))]).toHaveLength(12);
+    expect(clipped("😀".repeat(20))).toBe(`${"😀".repeat(5)}…`);
+    expect(clipped("日本語の文字列")).toBe("日本語の文…");
+    expect([cells("ab"), cells("日本"), cells("a😀")]).toEqual([2, 4, 3]);
+  });
+
+  it("draws a bounded part of texts that are no token's", () => {
+    const long = "\u202e".repeat(50_000);
+    expect(visible(long)).toBe(`${"·".repeat(79)}…`);
+    expect(visible("x".repeat(80))).toBe("x".repeat(80));
+    const tokens = Array.from({ length: 256 }, () => ({ text: long, source: "" }));
+    expect(treeSentence({ ...STEP, tokens }).length).toBeLessThan(3000);
+    expect(treeSentence({ ...STEP, tokens })).toContain(", then 232 more.");
   });
 
   it("writes probabilities short", () => {
