@@ -46,7 +46,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     **dict.fromkeys(("dashboard/chart.tsx", "dashboard/choices.tsx", "dashboard/controls.tsx"), IN_DASHBOARD),
     **dict.fromkeys(("dashboard/counts.tsx", "dashboard/histogram.tsx"), IN_DASHBOARD),
     **dict.fromkeys(("offline/register.ts", "offline/worker.ts"), IN_OFFLINE),
-    **dict.fromkeys(("race/chart.ts", "race/difference.tsx", "race/form.tsx", "race/lanecard.tsx"), IN_RACE),
+    **dict.fromkeys(("race/chart.ts", "race/difference.tsx", "race/lanecard.tsx"), IN_RACE),
     **dict.fromkeys(("race/plot.tsx", "race/table.tsx", "race/view.tsx"), IN_RACE),
     "shell/browser.ts": "with the browser's clipboard and files, in tests/e2e/test_chat_controls.py and test_chat.py",
     "shell/canvas.ts": "by the pixels of a canvas, in tests/e2e/test_dashboard.py",
@@ -54,7 +54,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     **dict.fromkeys(("spec/bars.tsx", "spec/card.tsx", "spec/forest.tsx", "spec/listing.tsx"), IN_THE_VIEW),
     **dict.fromkeys(("spec/panel.tsx", "spec/slider.tsx", "spec/stream.tsx", "spec/tables.tsx"), IN_THE_VIEW),
     "spec/drawing.tsx": "against what a real server told, in tests/e2e/test_speculation.py",
-    **dict.fromkeys(("voice/choices.tsx", "voice/speaking.tsx", "voice/turns.tsx", "voice/view.tsx"), IN_VOICE),
+    **dict.fromkeys(("voice/speaking.tsx", "voice/turns.tsx", "voice/view.tsx"), IN_VOICE),
     "voice/session.ts": "by what the loop sends, in web/tests/voice/loop.test.ts and reconnecting.test.ts",
     "voice/transcripts.ts": "as they are replayed, in web/tests/voice/replay.test.ts",
 }
