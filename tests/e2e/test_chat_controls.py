@@ -104,22 +104,22 @@ def test_a_long_conversation_opens_at_its_end(tab: Tab, scripted: Scripted) -> N
     )
 
 
-# steps: whether they are there to begin with. Pressed: what is to be seen with the steps, and with a panel beside them.
+# steps: whether they are there to begin with. Pressed: what is to be seen with the steps, and with a panel too.
 @pytest.mark.parametrize(
     ("width", "steps", "pressed", "panel"),
     [
-        (320, False, {"#steps"}, {"#settings"}),
-        (1100, False, {"#steps"}, {"#settings", ".chat-middle"}),
-        (1199, False, {"#steps"}, {"#settings", ".chat-middle"}),
-        (1200, True, {"#steps", ".chat-middle"}, {"#steps", "#settings", ".chat-middle"}),
+        (320, False, {"#steps", "#log"}, {"#settings"}),
+        (1100, False, {"#steps", "#log"}, {"#settings", "#log"}),
+        (1199, False, {"#steps", "#log"}, {"#settings", "#log"}),
+        (1200, True, {"#steps", "#log"}, {"#steps", "#settings", "#log"}),
     ],
 )
-def test_steps_stand_beside_the_conversation_where_there_is_room(
+def test_steps_stand_with_the_conversation_where_there_is_room(
     chromium: Browser, scripted: Scripted, width: int, steps: bool, pressed: set[str], panel: set[str]
 ) -> None:
     context = chromium.new_context(viewport={"width": width, "height": 700})
     page = Tab.of(context.new_page()).open(scripted.url)
-    parts = ("#steps", "#settings", ".chat-middle")
+    parts = ("#steps", "#settings", "#log")
     expect(page.locator("#steps")).to_be_visible(visible=steps)
     if not steps:
         page.click("#steps-toggle")

@@ -18,6 +18,7 @@ import { Log } from "./log";
 import { Panel } from "./panel";
 import { Room } from "./room";
 import { type Action, shortcut } from "./shortcuts";
+import { focusLost, useSteps } from "./sides";
 import { Spoken } from "./spoken";
 import type { TurnActions } from "./turn";
 import { keep } from "./turns";
@@ -27,15 +28,13 @@ import "./turns.css";
 
 type Side = "settings" | "list";
 
-/** Whether the style sheet has the steps beside the conversation. */
-const roomForSteps = () =>
-  getComputedStyle(document.documentElement).getPropertyValue("--chat-steps").trim() === "beside";
-
 export function Chat({ server, settings, shown }: ViewProps) {
   const room = useMemo(() => new Room(server, settings), [server, settings]);
   const theme = useMemo(() => themeSignal(document.documentElement), []);
   const side = useSignal<Side | null>(null);
-  const steps = useSignal(useMemo(roomForSteps, []));
+  const steps = useSteps();
+  const newest = useRef(steps); // for what is pressed later
+  newest.current = steps;
   const help = useSignal(false);
   const keyWanted = useSignal(false);
   const message = useRef<HTMLTextAreaElement>(null);
@@ -47,9 +46,6 @@ export function Chat({ server, settings, shown }: ViewProps) {
   };
   const toggle = (name: Side) => {
     side.value = side.value === name ? null : name;
-  };
-  const toggleSteps = () => {
-    steps.value = !steps.value;
   };
   const editLast = () => {
     const last = room.conversation.turns.findLast(({ role }) => role === "user");
@@ -75,7 +71,7 @@ export function Chat({ server, settings, shown }: ViewProps) {
       goOn: () => room.goOn(),
       look: (turn) => {
         room.looked.value = room.looked.value === turn.key ? null : turn.key;
-        if (room.looked.value !== null) steps.value = true;
+        if (room.looked.value !== null) newest.current.show();
       },
     }),
     [room],
@@ -90,21 +86,20 @@ export function Chat({ server, settings, shown }: ViewProps) {
   };
 
   useLayoutEffect(() => room.frames.rest(!shown), [room, shown]); // the model may need the processor
-  const writing = side.value === null;
+  const panel = side.value;
   useEffect(() => {
-    if (writing) compose(); // once it can be seen, for a narrow screen hides it behind a panel
-  }, [writing]);
-  const stepping = steps.value;
+    if (panel === null && shown) compose();
+  }, [panel, shown]);
   useEffect(() => {
-    if (!stepping && document.activeElement === document.body) compose(); // what had the focus went with the steps
-  }, [stepping]);
+    if (shown && focusLost()) compose(); // what had it went with the steps, or has no room any more
+  }, [panel, steps.open, steps.room]);
   useEffect(() => {
     void room.start();
     const deeds: Record<Action, () => void> = {
       new: fresh,
       list: () => toggle("list"),
       settings: () => toggle("settings"),
-      steps: toggleSteps,
+      steps: () => newest.current.toggle(),
       compose,
       help: () => {
         help.value = true;
@@ -130,7 +125,7 @@ export function Chat({ server, settings, shown }: ViewProps) {
   );
 
   return (
-    <main class="chat" data-side={side.value} data-steps={steps.value ? "" : undefined}>
+    <main class="chat" data-side={side.value} data-steps={steps.open ? "" : undefined}>
       <div class="chat-head">
         <Chip room={room} />
         <SideButton id="list-toggle" name="list" side={side.value} panel="conversations" press={toggle}>
@@ -145,9 +140,9 @@ export function Chat({ server, settings, shown }: ViewProps) {
         <button
           type="button"
           id="steps-toggle"
-          aria-expanded={steps.value}
-          aria-controls={steps.value ? "steps" : undefined}
-          onClick={toggleSteps}
+          aria-expanded={steps.open}
+          aria-controls={steps.open ? "steps" : undefined}
+          onClick={steps.toggle}
         >
           Steps
         </button>
@@ -156,8 +151,8 @@ export function Chat({ server, settings, shown }: ViewProps) {
         </button>
       </div>
       {side.value === "list" && <List room={room} chosen={() => (side.value = null)} exportAs={exportAs} />}
-      <div class="chat-middle">
-        <Log room={room} actions={actions} />
+      <Log room={room} actions={actions} />
+      <div class="chat-foot">
         <Trouble
           room={room}
           askForKey={() => {
@@ -179,7 +174,7 @@ export function Chat({ server, settings, shown }: ViewProps) {
           done={() => toggle("settings")}
         />
       )}
-      {steps.value && <Steps room={room} />}
+      {steps.open && <Steps room={room} />}
       <Help open={help.value} close={() => (help.value = false)} />
       <Spoken saying={room.saying} />
     </main>

@@ -1,0 +1,82 @@
+"""What of the chat is in sight, on screens of every size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from browser import Tab
+from playwright.sync_api import Browser, Page, expect
+from scripted_page import Event, Scripted, say
+from traced_reply import traced_deltas
+from websockets.sync.server import ServerConnection
+
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("chromium")]
+
+
+def traced(connection: ServerConnection, event: Event) -> None:
+    say(connection, "response.created", response={"id": "r"})
+    for delta in traced_deltas(60):
+        say(connection, "response.output_text.delta", response_id="r", **delta)
+    say(connection, "response.done", response={"id": "r", "status": "completed", "usage": {"output_tokens": 60}})
+
+
+@contextmanager
+def sized(chromium: Browser, scripted: Scripted, width: int, height: int) -> Iterator[Page]:
+    context = chromium.new_context(viewport={"width": width, "height": height})
+    page = Tab.of(context.new_page()).open(scripted.url)
+    expect(page.locator("#chip")).to_have_attribute("data-state", "open")
+    yield page
+    context.close()
+
+
+# log: whether the conversation is in sight too, with the steps and with a panel.
+@pytest.mark.parametrize(
+    ("width", "height", "log"),
+    [
+        (360, 740, (True, False)),
+        (640, 360, (False, False)),
+        (768, 1024, (True, True)),
+        (800, 450, (True, True)),  # 1600 by 900 at 200 %
+        (1024, 768, (True, True)),
+    ],
+)
+def test_the_message_field_stays_whatever_is_open(
+    chromium: Browser, scripted: Scripted, width: int, height: int, log: tuple[bool, bool]
+) -> None:
+    scripted.reply = traced
+    with sized(chromium, scripted, width, height) as page:
+        Tab(page).ask("Go")
+        Tab(page).finish()
+        for name, panel in {"steps": "#steps", "list": "#conversations", "settings": "#settings"}.items():
+            page.click(f"#{name}-toggle")
+            expect(page.locator(panel)).to_be_visible()
+            expect(page.locator("#log")).to_be_visible(visible=log[name != "steps"])
+            for part in ("#message", "#send"):
+                expect(page.locator(part)).to_be_in_viewport(ratio=1)
+            assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+        page.fill("#message", "More")
+        page.press("#message", "Enter")
+        expect(page.locator(".turn.user")).to_have_count(2)
+
+
+def test_words_find_the_message_field_when_the_window_narrows(chromium: Browser, scripted: Scripted) -> None:
+    scripted.reply = traced
+    with sized(chromium, scripted, 1400, 800) as page:
+        Tab(page).ask("Go")
+        Tab(page).finish()
+        page.locator("#steps button").first.focus()
+        page.set_viewport_size({"width": 1000, "height": 700})
+        expect(page.locator("#steps")).to_be_visible()  # beside the conversation still
+        expect(page.locator("#log")).to_be_visible()
+        page.set_viewport_size({"width": 500, "height": 700})
+        expect(page.locator("#steps")).to_have_count(0)  # nobody asked for them
+        expect(page.locator("#message")).to_be_focused()
+        page.keyboard.type("Here")
+        assert page.input_value("#message") == "Here"
+        page.click("#steps-toggle")
+        page.locator("#steps button").first.focus()
+        page.keyboard.press("Alt+Shift+S")  # goes before the steps
+        expect(page.locator("#settings")).to_be_visible()
+        expect(page.locator("#message")).to_be_focused()
