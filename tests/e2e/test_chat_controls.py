@@ -153,7 +153,7 @@ def test_a_real_server_tells_of_the_prompt_until_it_is_sent(tab: Tab, server: st
     page.fill("#max-tokens", "4")
     page.focus("#message")
     page.keyboard.type("Tell me about the longest of all rivers, please.")
-    expect(page.locator("#ahead")).to_have_text(re.compile(r"\d+ tokens of prompt, \d+ ready"), timeout=REPLY_MS)
+    expect(page.locator("#ahead")).to_have_text(re.compile(r"\d+ of \d+ prompt tokens are ready"), timeout=REPLY_MS)
     page.keyboard.press("Enter")
     expect(page.locator(".turn.assistant")).to_be_visible()
     expect(page.locator("#ahead")).to_have_count(0)
