@@ -190,7 +190,14 @@ def test_the_prompt_is_made_while_it_is_typed(tab: Tab, scripted: Scripted) -> N
         if event["type"] in ("input_text.append", "input_text.commit"):
             pending += event.get("text", "")
             end = len(pending)
-            say(connection, "x_input_text.prefilled", tokens=end + 20, stable_tokens=end + 1, cached_tokens=end, text_end=end)
+            say(
+                connection,
+                "x_input_text.prefilled",
+                tokens=end + 20,
+                stable_tokens=end + 1,
+                cached_tokens=end,
+                text_end=end,
+            )
         if event["type"] in ("input_text.clear", "input_text.commit"):
             pending = ""
             say(connection, "input_text.cleared" if event["type"] == "input_text.clear" else "input_text.committed")

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 from browser import Tab
 from playwright.sync_api import Browser, Page, expect
-from scripted_page import Event, Scripted, say
+from scripted_page import Event, Scripted, complete, say, stream
 from traced_reply import traced_deltas
 from websockets.sync.server import ServerConnection
 
@@ -80,3 +80,41 @@ def test_words_find_the_message_field_when_the_window_narrows(chromium: Browser,
         page.keyboard.press("Alt+Shift+S")  # goes before the steps
         expect(page.locator("#settings")).to_be_visible()
         expect(page.locator("#message")).to_be_focused()
+
+
+def test_a_prompt_to_begin_with_is_one_press_away(tab: Tab, scripted: Scripted) -> None:
+    scripted.reply = lambda connection, event: complete(connection, "Since", " blue", " scatters")
+    page = tab.open(scripted.url)
+    expect(page.locator("#figures dl")).to_have_count(0)
+    page.get_by_role("button", name="Why is the sky blue?").click()
+    expect(page.locator("#message")).to_be_focused()
+    assert tab.finish() == "Since blue scatters"
+    assert scripted.said() == [("user", "Why is the sky blue?")]
+    expect(page.locator("#tokens")).to_have_text("5")
+
+
+def test_the_newest_words_are_one_press_away(tab: Tab, scripted: Scripted) -> None:
+    scripted.reply = lambda connection, event: stream(connection, *(f"Line {i}.\n\n" for i in range(80)))
+    page = tab.open(scripted.url)
+    newest = page.locator("#newest")
+    tab.ask("Go")
+    last = page.locator("#log").get_by_text("Line 79.")
+    expect(last).to_be_in_viewport()
+    expect(newest).to_have_count(0)
+    page.hover("#log")
+    page.mouse.wheel(0, -2000)
+    expect(last).not_to_be_in_viewport()
+    newest.click()
+    expect(last).to_be_in_viewport()
+    expect(newest).to_have_count(0)
+    expect(page.locator("#log")).to_be_focused()
+    stream(scripted.connections[-1], "Line 80.", after=80)
+    expect(page.locator("#log").get_by_text("Line 80.")).to_be_in_viewport()  # it follows again
+
+
+def test_whoever_comes_back_to_the_chat_can_write(tab: Tab, scripted: Scripted) -> None:
+    page = tab.open(scripted.url)
+    page.click("header nav a[href='#/race']")
+    expect(page.locator("main.race")).to_be_visible()
+    page.click("header nav a[href='#/chat']")
+    expect(page.locator("#message")).to_be_focused()

@@ -44,6 +44,10 @@ export function Chat({ server, settings, shown }: ViewProps) {
     room.fresh();
     compose();
   };
+  const ask = (text: string) => {
+    room.ask(text);
+    compose(); // the button that was pressed goes
+  };
   const toggle = (name: Side) => {
     side.value = side.value === name ? null : name;
   };
@@ -89,7 +93,10 @@ export function Chat({ server, settings, shown }: ViewProps) {
   const panel = side.value;
   useEffect(() => {
     if (panel === null && shown) compose();
-  }, [panel, shown]);
+  }, [panel]);
+  useEffect(() => {
+    if (shown) compose(); // the link that led here had the focus
+  }, [shown]);
   useEffect(() => {
     if (shown && focusLost()) compose(); // what had it went with the steps, or has no room any more
   }, [panel, steps.open, steps.room]);
@@ -151,7 +158,7 @@ export function Chat({ server, settings, shown }: ViewProps) {
         </button>
       </div>
       {side.value === "list" && <List room={room} chosen={() => (side.value = null)} exportAs={exportAs} />}
-      <Log room={room} actions={actions} />
+      <Log room={room} actions={actions} ask={ask} />
       <div class="chat-foot">
         <Trouble
           room={room}
@@ -161,7 +168,7 @@ export function Chat({ server, settings, shown }: ViewProps) {
           }}
         />
         <Notices room={room} dismissed={compose} />
-        <FigureStrip room={room} settings={settings} />
+        <FigureStrip room={room} settings={settings} refocus={compose} />
         <Composer room={room} field={message} editLast={editLast} />
       </div>
       {side.value === "settings" && (
