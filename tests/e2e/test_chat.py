@@ -108,12 +108,13 @@ def test_conversations_are_kept(tab: Tab, scripted: Scripted) -> None:
     page.click("#list-toggle")
     titles = page.locator(".chat-title")
     expect(titles).to_have_text(["About roads", "About rivers"])
+    page.click("[aria-label='More for About rivers']")
     page.click("[aria-label='Rename About rivers']")
     expect(page.locator("#conversations input:focus")).to_have_count(1)
     page.keyboard.type("Water")
     page.keyboard.press("Enter")
     expect(titles).to_have_text(["About roads", "Water"])
-    expect(page.locator("[aria-label='Rename Water']")).to_be_focused()
+    expect(page.locator("[aria-label='More for Water']")).to_be_focused()
     titles.filter(has_text="Water").click()
     expect(page.locator(".turn.user .text")).to_have_text("About rivers")
     assert texts(tab) == ["About rivers", first]
@@ -122,6 +123,7 @@ def test_conversations_are_kept(tab: Tab, scripted: Scripted) -> None:
     assert scripted.said() == [("user", "About rivers"), ("assistant", first), ("user", "More")]
 
     page.click("#list-toggle")
+    page.click("[aria-label='More for Water']")
     page.click("[aria-label='Delete Water']")
     expect(titles).to_have_text(["About roads"])
     assert page.locator(".turn").count() == 0
@@ -290,6 +292,8 @@ def test_axe_finds_nothing_in_what_opens(tab: Tab, scripted: Scripted) -> None:
     tab.ask("Hi")
     tab.finish()
     page.click("#list-toggle")
+    assert violations(page) == []
+    page.click("[aria-label^=More]")
     assert violations(page) == []
     page.click("[aria-label^=Rename]")
     assert violations(page) == []

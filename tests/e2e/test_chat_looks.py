@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from browser import Tab
@@ -118,3 +119,30 @@ def test_whoever_comes_back_to_the_chat_can_write(tab: Tab, scripted: Scripted) 
     expect(page.locator("main.race")).to_be_visible()
     page.click("header nav a[href='#/chat']")
     expect(page.locator("#message")).to_be_focused()
+
+
+def test_conversations_take_a_line_each(tab: Tab, scripted: Scripted) -> None:
+    scripted.reply = lambda connection, event: complete(connection, "Aye")
+    page = tab.open(scripted.url)
+    for topic in ("Rivers", "Roads", "Roofs"):
+        tab.ask(topic)
+        tab.finish()
+        page.click("#new")
+    page.click("#list-toggle")
+    expect(page.get_by_role("heading", name="Today")).to_be_visible()
+    lines = page.locator(".chat-list li")
+    expect(lines).to_have_count(3)
+    assert all(box["height"] <= 42 for line in lines.all() if (box := line.bounding_box()))
+    page.locator(".chat-title", has_text="Rivers").focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Rename Rivers")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Rename Rivers")).to_have_count(0)
+    expect(page.get_by_role("button", name="More for Rivers")).to_be_focused()
+    page.keyboard.press("Enter")
+    with page.expect_download() as download:  # of one that is not open
+        page.get_by_role("button", name="Markdown file of Rivers").click()
+    assert download.value.suggested_filename == "Rivers.md"
+    assert "Aye" in Path(download.value.path()).read_text()

@@ -13,7 +13,7 @@ import { Composer } from "./composer";
 import { jsonFile, markdownFile } from "./export";
 import { FigureStrip } from "./figures";
 import { Help } from "./help";
-import { List } from "./list";
+import { type FileKind, List } from "./list";
 import { Log } from "./log";
 import { Panel } from "./panel";
 import { Room } from "./room";
@@ -80,12 +80,15 @@ export function Chat({ server, settings, shown }: ViewProps) {
     }),
     [room],
   );
-  const exportAs = (kind: "markdown" | "json") => {
-    const { turns, model } = room.conversation;
-    const kept = turns.map(keep);
-    const title = room.records.shelf.title;
+  const exportAs = async (kind: FileKind, id?: string) => {
+    const { shelf } = room.records;
+    const open = id === undefined || id === shelf.id;
+    const kept = open ? { title: shelf.title, turns: room.conversation.turns.map(keep) } : await shelf.find(id);
+    if (kept === null) return; // which was told
+    const { title, turns } = kept;
+    const instructions = settings.value.instructions.trim();
     download(
-      kind === "json" ? jsonFile(title, kept, settings.value.instructions.trim(), model) : markdownFile(title, kept),
+      kind === "json" ? jsonFile(title, turns, instructions, room.conversation.model) : markdownFile(title, turns),
     );
   };
 
