@@ -1,7 +1,7 @@
 // The chat: the conversation, with what belongs to it at its sides.
 
 import { type Signal, useSignal } from "@preact/signals";
-import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { themeSignal } from "../settings/theme";
 import { Boundary } from "../shell/boundary";
 import { copy, download } from "../shell/browser";
@@ -38,16 +38,20 @@ export function Chat({ server, settings, shown }: ViewProps) {
   const help = useSignal(false);
   const keyWanted = useSignal(false);
   const message = useRef<HTMLTextAreaElement>(null);
-  const compose = () => message.current?.focus();
+  // The same ones with each drawing: who is given another one draws all of itself anew.
+  const compose = useCallback(() => message.current?.focus(), []);
 
   const fresh = () => {
     room.fresh();
     compose();
   };
-  const ask = (text: string) => {
-    room.ask(text);
-    compose(); // the button that was pressed goes
-  };
+  const ask = useCallback(
+    (text: string) => {
+      room.ask(text);
+      compose(); // the button that was pressed goes
+    },
+    [room],
+  );
   const toggle = (name: Side) => {
     side.value = side.value === name ? null : name;
   };
@@ -177,6 +181,7 @@ export function Chat({ server, settings, shown }: ViewProps) {
       {side.value === "settings" && (
         <Panel
           room={room}
+          server={server}
           settings={settings}
           theme={theme}
           apiKey={server.key.value}
