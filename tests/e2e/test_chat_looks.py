@@ -146,3 +146,24 @@ def test_conversations_take_a_line_each(tab: Tab, scripted: Scripted) -> None:
         page.get_by_role("button", name="Markdown file of Rivers").click()
     assert download.value.suggested_filename == "Rivers.md"
     assert "Aye" in Path(download.value.path()).read_text()
+
+
+def test_trees_are_tuned_from_the_settings(tab: Tab, scripted: Scripted) -> None:
+    scripted.reply = lambda connection, event: complete(connection, "Aye")
+    page = tab.open(scripted.url)
+    tab.settings()
+    page.click("#settings summary")
+    page.get_by_label("Drafter").select_option("suffix")
+    page.get_by_label("Largest tree").fill("none")
+    page.keyboard.press("Tab")
+    expect(page.locator("#max-nodes-problem")).to_contain_text("whole number from 1 to 64")
+    expect(page.locator("#max-nodes")).not_to_be_focused()  # nobody is kept there
+    page.get_by_label("Largest tree").fill("8")
+    tab.ask("Hi")
+    tab.finish()
+    speculation = scripted.sessions[-1][-1]["response"]["speculation"]
+    assert speculation == {"mode": "suffix", "max_nodes": 8, "trace": True}
+    page.get_by_role("button", name="Reset all").click()
+    assert page.get_by_label("Drafter").input_value() == "auto"
+    page.get_by_role("button", name="Undo the reset").click()
+    assert page.get_by_label("Drafter").input_value() == "suffix"
