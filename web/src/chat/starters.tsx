@@ -1,4 +1,5 @@
-// What an empty conversation offers: prompts that a small model answers well, from much to guess ahead to little.
+// What an empty conversation offers: prompts that the default model answers well. It is asked to repeat a text and not to
+// edit one, which so small a model gives back unchanged.
 
 export interface Starter {
   name: string;
@@ -15,12 +16,12 @@ const STORY =
 export const STARTERS: readonly Starter[] = [
   {
     name: "Why is the sky blue?",
-    hint: "Free prose: some guesses are right.",
+    hint: "Free prose: a guess is right now and then.",
     text: "Why is the sky blue?",
   },
   {
     name: "Write a Python function that reverses a string.",
-    hint: "Code: more guesses are right.",
+    hint: "Code: fixed phrases can be foreseen.",
     text: "Write a Python function that reverses a string.",
   },
   {
