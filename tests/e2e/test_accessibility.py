@@ -63,7 +63,19 @@ def test_chat(chromium: Browser, scripted: Scripted, keep: Keep, width: int, sch
     keep(page, f"views/chat-{scheme}-{width}")
     if page.locator("#settings").is_hidden():
         page.click("#settings-toggle")
+    page.click("#settings summary")
+    page.fill("#temperature", "hot")
+    page.focus("#seed")
     assert violations(page) == [], "settings"
+    page.click("#list-toggle")
+    page.locator(".chat-more").first.click()
+    assert violations(page) == [], "conversations"
+    page.click("#list-toggle")
+    expect(page.locator("#conversations")).to_be_hidden()
+    if page.locator("#steps").is_hidden():
+        page.click("#steps-toggle")
+    expect(page.locator(".spec")).to_be_visible()
+    assert violations(page) == [], "steps"
     page.context.close()
 
 

@@ -104,22 +104,22 @@ def test_a_long_conversation_opens_at_its_end(tab: Tab, scripted: Scripted) -> N
     )
 
 
-# steps: whether they are there to begin with. Pressed: what is to be seen with the steps, and with a panel beside them.
+# steps: whether they are there to begin with. Pressed: what is to be seen with the steps, and with a panel too.
 @pytest.mark.parametrize(
     ("width", "steps", "pressed", "panel"),
     [
-        (320, False, {"#steps"}, {"#settings"}),
-        (1100, False, {"#steps"}, {"#settings", ".chat-middle"}),
-        (1199, False, {"#steps"}, {"#settings", ".chat-middle"}),
-        (1200, True, {"#steps", ".chat-middle"}, {"#steps", "#settings", ".chat-middle"}),
+        (320, False, {"#steps", "#log"}, {"#settings"}),
+        (1100, False, {"#steps", "#log"}, {"#settings", "#log"}),
+        (1199, False, {"#steps", "#log"}, {"#settings", "#log"}),
+        (1200, True, {"#steps", "#log"}, {"#steps", "#settings", "#log"}),
     ],
 )
-def test_steps_stand_beside_the_conversation_where_there_is_room(
+def test_steps_stand_with_the_conversation_where_there_is_room(
     chromium: Browser, scripted: Scripted, width: int, steps: bool, pressed: set[str], panel: set[str]
 ) -> None:
     context = chromium.new_context(viewport={"width": width, "height": 700})
     page = Tab.of(context.new_page()).open(scripted.url)
-    parts = ("#steps", "#settings", ".chat-middle")
+    parts = ("#steps", "#settings", "#log")
     expect(page.locator("#steps")).to_be_visible(visible=steps)
     if not steps:
         page.click("#steps-toggle")
@@ -153,7 +153,7 @@ def test_a_real_server_tells_of_the_prompt_until_it_is_sent(tab: Tab, server: st
     page.fill("#max-tokens", "4")
     page.focus("#message")
     page.keyboard.type("Tell me about the longest of all rivers, please.")
-    expect(page.locator("#ahead")).to_have_text(re.compile(r"\d+ tokens of prompt, \d+ ready"), timeout=REPLY_MS)
+    expect(page.locator("#ahead")).to_have_text(re.compile(r"\d+ of \d+ prompt tokens are ready"), timeout=REPLY_MS)
     page.keyboard.press("Enter")
     expect(page.locator(".turn.assistant")).to_be_visible()
     expect(page.locator("#ahead")).to_have_count(0)

@@ -91,7 +91,8 @@ def test_settings_reach_the_request_and_outlive_a_reload(tab: Tab, scripted: Scr
     page.fill("#temperature", "hot")
     page.click("#settings-toggle")
     tab.ask("Hi again")
-    page.wait_for_function("document.querySelector('#temperature').validationMessage.includes('number from 0 to 2')")
+    expect(page.locator("#temperature")).to_be_focused()
+    expect(page.locator("#temperature-problem")).to_contain_text("number from 0 to 2")
     assert page.input_value("#message") == "Hi again"
     assert tab.complaints == []
 

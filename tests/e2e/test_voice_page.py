@@ -33,7 +33,14 @@ class Ears:
             case "input_text.append":
                 self.pending += event["text"]
                 end = len(self.pending)
-                say(connection, "x_input_text.prefilled", tokens=end + 9, stable_tokens=end, text_end=end)
+                say(
+                    connection,
+                    "x_input_text.prefilled",
+                    tokens=end + 9,
+                    stable_tokens=end,
+                    cached_tokens=end,
+                    text_end=end,
+                )
             case "input_text.clear":
                 self.pending = ""
                 say(connection, "input_text.cleared")

@@ -14,6 +14,6 @@ export function sameAgain(reply: Turn | null, settings: Settings): string {
 }
 
 /** What the text depends on: speculation changes none of it, and a seed nothing where the likeliest token is taken. */
-function telling({ speculation: _, seed, ...settings }: Settings, greedy: boolean): string {
+function telling({ speculation: _, drafter: __, maxNodes: ___, seed, ...settings }: Settings, greedy: boolean): string {
   return JSON.stringify(greedy ? settings : { ...settings, seed });
 }

@@ -69,7 +69,7 @@ export function Composer({ room, field, editLast }: ComposerProps) {
       </p>
       <div class="chat-below">
         <p id="keys">
-          <kbd>Enter</kbd> sends, <kbd>Shift</kbd> <kbd>Enter</kbd> starts a new line, <kbd>Esc</kbd> stops a reply.
+          <kbd>Enter</kbd> sends, <kbd>Shift</kbd>+<kbd>Enter</kbd> starts a new line, <kbd>Esc</kbd> stops a reply.
         </p>
         <Ahead room={room} />
       </div>
@@ -82,9 +82,13 @@ function Ahead({ room }: { room: Room }) {
   room.frames.tick.value;
   const { prefilled } = room.conversation;
   if (!prefilled) return null;
+  const { tokens, ready } = prefilled;
   return (
-    <p id="ahead">
-      {prefilled.tokens} tokens of prompt, {prefilled.ready} ready
-    </p>
+    <div id="ahead">
+      <progress max={Math.max(1, tokens)} value={Math.min(ready, tokens)} aria-labelledby="ahead-words" />
+      <p id="ahead-words">
+        {ready} of {tokens} prompt tokens are ready<span class="chat-wordy">; the last words may still change</span>
+      </p>
+    </div>
   );
 }

@@ -148,7 +148,7 @@ export class Conversation {
       case "response.done":
         return this.#ours(event.response?.id) ? this.#finish(event.response ?? {}, now) : [];
       case "x_input_text.prefilled":
-        if (this.#session.ahead) this.prefilled = { tokens: event.tokens ?? 0, ready: event.stable_tokens ?? 0 };
+        if (this.#session.ahead) this.prefilled = { tokens: event.tokens ?? 0, ready: event.cached_tokens ?? 0 };
         return [];
       case "input_text.cleared":
       case "input_text.committed":

@@ -8,12 +8,36 @@ import type { Room } from "./room";
 
 const SHOWN: readonly FigureName[] = ["ttft", "tpot", "rate", "per-step", "acceptance", "cache-hit", "tokens"];
 
-export function FigureStrip({ room, settings }: { room: Room; settings: Signal<FormValues> }) {
+export interface FigureStripProps {
+  room: Room;
+  settings: Signal<FormValues>;
+  /** A button that was pressed goes. */
+  refocus(): void;
+}
+
+export function FigureStrip({ room, settings, refocus }: FigureStripProps) {
   room.shape.value;
   room.frames.tick.value;
+  const { shown } = room;
+  const figures = shown?.trace?.figures;
+  const older = shown !== null && shown !== room.conversation.turns.findLast(({ role }) => role === "assistant");
   return (
     <section id="figures" aria-label="Figures of the reply">
-      <FigureList figures={room.shown?.trace?.figures ?? null} which={SHOWN} ids />
+      {older && (
+        <p class="chat-whose">
+          <span>Of an earlier reply</span>
+          <button
+            type="button"
+            onClick={() => {
+              room.looked.value = null;
+              refocus();
+            }}
+          >
+            To the newest
+          </button>
+        </p>
+      )}
+      {figures && <FigureList figures={figures} which={SHOWN} ids />}
       <Switch
         id="speculation"
         on={settings.value.speculation}

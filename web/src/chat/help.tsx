@@ -19,7 +19,7 @@ export function Help({ open, close }: { open: boolean; close(): void }) {
             <dt>
               {keys.map((key, i) => (
                 <Fragment key={key}>
-                  {i > 0 && " "}
+                  {i > 0 && "+"}
                   <kbd>{key}</kbd>
                 </Fragment>
               ))}

@@ -2,14 +2,19 @@
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Entry } from "./cabinet";
+import { byDay } from "./days";
 import type { Room } from "./room";
+
+export type FileKind = "markdown" | "json";
+const FILES = { markdown: "Markdown", json: "JSON" } as const;
+const KINDS = Object.keys(FILES) as FileKind[];
 
 export interface ListProps {
   room: Room;
   /** A conversation was chosen. */
   chosen(): void;
-  /** Saves the open conversation as a file. */
-  exportAs(kind: "markdown" | "json"): void;
+  /** Saves the open conversation as a file, or the kept one of this id. */
+  exportAs(kind: FileKind, id?: string): void;
 }
 
 export function List({ room, chosen, exportAs }: ListProps) {
@@ -20,6 +25,7 @@ export function List({ room, chosen, exportAs }: ListProps) {
   const panel = useRef<HTMLElement>(null);
   const undo = useRef<HTMLButtonElement>(null);
   const before = useRef(removed);
+  const [more, showMore] = useState<string | null>(null); // the id of the line whose actions are in sight
   useEffect(() => {
     if (before.current === removed) return;
     before.current = removed;
@@ -28,11 +34,21 @@ export function List({ room, chosen, exportAs }: ListProps) {
   return (
     <aside id="conversations" class="chat-side" aria-label="Conversations" tabIndex={-1} ref={panel}>
       {shelf.entries.value.length === 0 && <p class="chat-small">Conversations are kept in this browser.</p>}
-      <ul class="chat-list">
-        {shelf.entries.value.map((entry) => (
-          <Line key={entry.id} entry={entry} room={room} chosen={chosen} />
-        ))}
-      </ul>
+      {byDay(shelf.entries.value, Date.now()).map(({ day, entries }) => (
+        <section key={day} aria-label={day}>
+          <h2>{day}</h2>
+          <ul class="chat-list">
+            {entries.map((entry) => (
+              <Line
+                key={entry.id}
+                {...{ entry, room, chosen, exportAs }}
+                more={more === entry.id}
+                showMore={(on) => showMore(on ? entry.id : null)}
+              />
+            ))}
+          </ul>
+        </section>
+      ))}
       <p role="status" class="chat-removed">
         {removed && (
           <>
@@ -45,46 +61,91 @@ export function List({ room, chosen, exportAs }: ListProps) {
       </p>
       <h2>Download this conversation</h2>
       <div class="chat-joined">
-        <button type="button" disabled={empty} onClick={() => exportAs("markdown")}>
-          Markdown
-        </button>
-        <button type="button" disabled={empty} onClick={() => exportAs("json")}>
-          JSON
-        </button>
+        {KINDS.map((kind) => (
+          <button key={kind} type="button" disabled={empty} onClick={() => exportAs(kind)}>
+            {FILES[kind]}
+          </button>
+        ))}
       </div>
     </aside>
   );
 }
 
-function Line({ entry, room, chosen }: { entry: Entry; room: Room; chosen(): void }) {
+interface LineProps extends ListProps {
+  entry: Entry;
+  /** Its actions are in sight. */
+  more: boolean;
+  showMore(on: boolean): void;
+}
+
+function Line({ entry, room, chosen, exportAs, more, showMore }: LineProps) {
   const [renaming, rename] = useState(false);
   const opener = useRef<HTMLButtonElement>(null);
   const renamed = useRef(false);
   useEffect(() => {
-    if (!renaming && renamed.current) opener.current?.focus(); // where it was before the field
+    if (!renaming && renamed.current) opener.current?.focus(); // the field that had it is gone
     renamed.current = renaming;
   }, [renaming]);
-  const open = entry.id === room.records.shelf.id;
+  const { id, title } = entry;
+  const open = id === room.records.shelf.id;
   if (renaming) return <Rename entry={entry} room={room} done={() => rename(false)} />;
   return (
-    <li>
+    <li
+      onKeyDown={(event) => {
+        if (event.key !== "Escape" || !more) return;
+        event.stopPropagation(); // else it would stop a reply
+        showMore(false);
+        opener.current?.focus();
+      }}
+    >
       <button
         type="button"
         class="chat-title"
         aria-current={open ? "true" : undefined}
         onClick={() => {
-          void room.open(entry.id);
+          void room.open(id);
           chosen();
         }}
       >
-        {entry.title}
+        {title}
       </button>
-      <button type="button" aria-label={`Rename ${entry.title}`} ref={opener} onClick={() => rename(true)}>
-        Rename
+      <button
+        type="button"
+        class="chat-more"
+        aria-label={`More for ${title}`}
+        aria-expanded={more}
+        ref={opener}
+        onClick={() => showMore(!more)}
+      >
+        ⋯
       </button>
-      <button type="button" aria-label={`Delete ${entry.title}`} onClick={() => void room.remove(entry.id)}>
-        Delete
-      </button>
+      {more && (
+        <div class="chat-deeds">
+          <button
+            type="button"
+            aria-label={`Rename ${title}`}
+            onClick={() => {
+              showMore(false);
+              rename(true);
+            }}
+          >
+            Rename
+          </button>
+          {KINDS.map((kind) => (
+            <button
+              key={kind}
+              type="button"
+              aria-label={`${FILES[kind]} file of ${title}`}
+              onClick={() => exportAs(kind, id)}
+            >
+              {FILES[kind]}
+            </button>
+          ))}
+          <button type="button" aria-label={`Delete ${title}`} onClick={() => void room.remove(id)}>
+            Delete
+          </button>
+        </div>
+      )}
     </li>
   );
 }

@@ -2,50 +2,63 @@
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Room } from "./room";
+import { Starters } from "./starters";
 import { type TurnActions, TurnView } from "./turn";
 
 const NEAR_END = 48; // pixels from the end within which the log follows the text
 const AT_ONCE = 12; // turns that a frame may mount: a long conversation is there from its end, and fills upwards
 
-export function Log({ room, actions }: { room: Room; actions: TurnActions }) {
+export interface LogProps {
+  room: Room;
+  actions: TurnActions;
+  /** Sends a prompt that is offered. */
+  ask(text: string): void;
+}
+
+export function Log({ room, actions, ask }: LogProps) {
   room.shape.value;
   const { turns, busy } = room.conversation;
-  const { log, inside, toEnd } = useFollowing();
+  const { log, inside, toEnd, away } = useFollowing();
   const first = useFilling(turns[0]?.key, turns.length);
   const sent = turns.findLast(({ role }) => role === "user")?.key;
   useLayoutEffect(toEnd, [sent]); // what the person sends is in sight
   const shown = room.looked.value;
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reachable by keyboard
-    <div id="log" role="log" aria-live="off" aria-label="Conversation" tabIndex={0} ref={log}>
-      <div class="chat-turns" ref={inside}>
-        {turns.length === 0 && <Empty />}
-        {turns.slice(first).map((turn, i) => (
-          <TurnView
-            key={turn.key}
-            turn={turn}
-            state={turn.state}
-            note={turn.note}
-            last={first + i === turns.length - 1}
-            busy={busy}
-            editing={room.editing.value === turn.key}
-            looked={shown === turn.key}
-            traced={turn.trace !== null && turn.trace.steps.length > 0}
-            tick={room.frames.tick}
-            actions={actions}
-          />
-        ))}
+    <>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reachable by keyboard */}
+      <div id="log" role="log" aria-live="off" aria-label="Conversation" tabIndex={0} ref={log}>
+        <div class="chat-turns" ref={inside}>
+          {turns.length === 0 && <Starters ask={ask} />}
+          {turns.slice(first).map((turn, i) => (
+            <TurnView
+              key={turn.key}
+              turn={turn}
+              state={turn.state}
+              note={turn.note}
+              last={first + i === turns.length - 1}
+              busy={busy}
+              editing={room.editing.value === turn.key}
+              looked={shown === turn.key}
+              traced={turn.trace !== null && turn.trace.steps.length > 0}
+              tick={room.frames.tick}
+              actions={actions}
+            />
+          ))}
+        </div>
       </div>
-    </div>
-  );
-}
-
-function Empty() {
-  return (
-    <div id="empty">
-      <p class="chat-lead">Ask the model something.</p>
-      <p>Guesses ride ahead, the model checks them all in one pass, and the text is exactly its own.</p>
-    </div>
+      {away && (
+        <button
+          type="button"
+          id="newest"
+          onClick={() => {
+            toEnd();
+            log.current?.focus({ preventScroll: true }); // the button goes
+          }}
+        >
+          <span aria-hidden="true">↓</span> Newest
+        </button>
+      )}
+    </>
   );
 }
 
@@ -65,8 +78,10 @@ function useFollowing() {
   const log = useRef<HTMLDivElement>(null);
   const inside = useRef<HTMLDivElement>(null);
   const follows = useRef(true);
+  const [away, leave] = useState(false);
   const toEnd = () => {
     follows.current = true;
+    leave(false);
     if (log.current) log.current.scrollTop = log.current.scrollHeight;
   };
   useEffect(() => {
@@ -78,6 +93,7 @@ function useFollowing() {
       const ended = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_END;
       follows.current = ended || (follows.current && box.scrollTop >= top);
       top = box.scrollTop;
+      leave(!follows.current);
     };
     box.addEventListener("scroll", scrolled);
     // The text grows, or a bar or a taller composer takes room from the log.
@@ -89,5 +105,5 @@ function useFollowing() {
       sizes.disconnect();
     };
   }, []);
-  return { log, inside, toEnd };
+  return { log, inside, toEnd, away };
 }

@@ -14,7 +14,7 @@ export interface Notice {
   action?: "retry" | "undo";
 }
 
-/** The prompt as the session would make it now: its tokens, and how many of them no further text can change. */
+/** The prompt as the session would make it now: its tokens, and how many of them are computed already. */
 export interface Prefilled {
   tokens: number;
   ready: number;

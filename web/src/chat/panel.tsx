@@ -1,21 +1,14 @@
 // The settings: what requests are made of, the theme, and the key.
 
-import type { Signal } from "@preact/signals";
+import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { FormValues } from "../settings/parse";
+import { DEFAULTS } from "../settings/store";
 import { THEMES, type Theme } from "../settings/theme";
+import type { Server } from "../wire/server";
+import { Field, type FieldSpec } from "./field";
 import type { Room } from "./room";
-
-type TextField = Exclude<keyof FormValues, "speculation">;
-
-interface FieldSpec {
-  name: TextField;
-  id: string;
-  label: string;
-  mode: "decimal" | "numeric";
-  empty: string;
-  help?: string;
-}
+import { Drafter } from "./tuning";
 
 const FIELDS: readonly FieldSpec[] = [
   {
@@ -47,10 +40,22 @@ const FIELDS: readonly FieldSpec[] = [
   { name: "repetitionPenalty", id: "repetition-penalty", label: "Repetition penalty", mode: "decimal", empty: "off" },
 ];
 
+const TREES: readonly FieldSpec[] = [
+  {
+    name: "maxNodes",
+    id: "max-nodes",
+    label: "Largest tree, in nodes",
+    mode: "numeric",
+    empty: "the server’s",
+    help: "1 makes no guesses.",
+  },
+];
+
 const THEME_NAMES: Record<Theme, string> = { system: "As the system", light: "Light", dark: "Dark" };
 
 export interface PanelProps {
   room: Room;
+  server: Pick<Server, "url" | "headers">;
   settings: Signal<FormValues>;
   theme: Signal<Theme>;
   /** The key that is used; "" for none. */
@@ -60,55 +65,72 @@ export interface PanelProps {
   done(): void;
 }
 
-export function Panel({ room, settings, theme, apiKey, wanted, done }: PanelProps) {
-  const fields = useRef(new Map<string, HTMLInputElement>());
+export function Panel({ room, server, settings, theme, apiKey, wanted, done }: PanelProps) {
+  const fields = useRef(new Map<string, HTMLInputElement | HTMLTextAreaElement>());
+  const before = useSignal<FormValues | null>(null); // what a reset took
   const values = settings.value;
   const problem = room.problem.value;
-  const set = (name: TextField, value: string) => {
-    settings.value = { ...settings.value, [name]: value };
-    if (room.problem.value?.field === name) room.problem.value = null;
+  const set = (change: Partial<FormValues>) => {
+    settings.value = { ...settings.peek(), ...change };
+    before.value = null;
+    if (problem && problem.field in change) room.problem.value = null;
+  };
+  const all = (next: FormValues, taken: FormValues | null) => {
+    settings.value = next;
+    before.value = taken;
+    room.problem.value = null;
   };
   useEffect(() => {
-    for (const [name, field] of fields.current) {
-      field.setCustomValidity(problem?.field === name ? problem.sentence : "");
-      if (problem?.field === name) field.reportValidity();
-    }
+    const field = problem && fields.current.get(problem.field);
+    field?.closest("details")?.setAttribute("open", "");
+    field?.focus();
   }, [problem]);
+  const told = (name: keyof FormValues) => (problem?.field === name ? problem.sentence : "");
+  const numbers = (specs: readonly FieldSpec[]) =>
+    specs.map((spec) => (
+      <Field
+        key={spec.name}
+        {...spec}
+        value={values[spec.name] ?? ""}
+        problem={told(spec.name)}
+        set={(value) => set({ [spec.name]: value })}
+        field={(field) => {
+          if (field) fields.current.set(spec.name, field);
+        }}
+      />
+    ));
   return (
     <aside id="settings" class="chat-side" aria-label="Settings">
       <form onSubmit={(event) => event.preventDefault()}>
         <label for="instructions">System prompt</label>
         <textarea
           id="instructions"
+          ref={(field) => {
+            if (field) fields.current.set("instructions", field);
+          }}
           rows={4}
           dir="auto"
           placeholder="How the model should answer"
           value={values.instructions}
-          onInput={(event) => set("instructions", event.currentTarget.value)}
+          aria-describedby="instructions-problem"
+          onInput={(event) => set({ instructions: event.currentTarget.value })}
         />
-        {FIELDS.map(({ name, id, label, mode, empty, help }) => (
-          <div key={name} class="chat-field">
-            <label for={id}>{label}</label>
-            <input
-              id={id}
-              ref={(field) => {
-                if (field) fields.current.set(name, field);
-              }}
-              type="text"
-              inputMode={mode}
-              autocomplete="off"
-              placeholder={empty}
-              value={values[name]}
-              aria-describedby={help ? `${id}-help` : undefined}
-              onInput={(event) => set(name, event.currentTarget.value)}
-            />
-            {help && (
-              <p class="chat-small" id={`${id}-help`}>
-                {help}
-              </p>
-            )}
-          </div>
-        ))}
+        <p class="chat-problem" id="instructions-problem" role="alert">
+          {told("instructions")}
+        </p>
+        {numbers(FIELDS)}
+        <details class="chat-tuning">
+          <summary>For tuning</summary>
+          <Drafter server={server} values={values} choose={(drafter) => set({ drafter })} />
+          {numbers(TREES)}
+        </details>
+        <button
+          type="button"
+          id="reset"
+          onClick={() => (before.value ? all(before.value, null) : all({ ...DEFAULTS }, values))}
+        >
+          {before.value ? "Undo the reset" : "Reset all to the defaults"}
+        </button>
         <fieldset class="chat-themes">
           <legend>Theme</legend>
           {THEMES.map((name) => (

@@ -1,6 +1,7 @@
 // What the chat alone sends (docs/realtime.md).
 
 import { type Settings, samplingBody } from "../settings/parse";
+import { AUTO } from "../wire/drafters";
 import type { ClientEvent } from "../wire/events";
 import { messageEvent } from "../wire/requests";
 
@@ -13,6 +14,10 @@ export function tooLong(text: string): boolean {
 
 /** A reply that tells its verify steps and outlives its socket. */
 export function responseCreate(settings: Settings): ClientEvent {
-  const speculation = { mode: settings.speculation ? "auto" : "none", trace: true };
+  const { drafter, maxNodes } = settings;
+  const nodes = maxNodes === null ? {} : { max_nodes: maxNodes };
+  const speculation = settings.speculation
+    ? { mode: drafter || AUTO, ...nodes, trace: true }
+    : { mode: "none", trace: true };
   return { type: "response.create", response: { ...samplingBody(settings), speculation, x_resume: true } };
 }

@@ -118,6 +118,14 @@ export class Room {
     this.hurry();
   }
 
+  /** Sends a prompt that is offered; what the composer holds stays there. */
+  ask(text: string): void {
+    const draft = this.draft.value;
+    this.write(text);
+    this.say();
+    if (draft.trim() !== "") this.write(draft);
+  }
+
   /** Sends an edited turn; until that could be done its words stay where they were edited. */
   edit(turn: Turn, text: string): void {
     if (this.conversation.busy) {
@@ -134,7 +142,7 @@ export class Room {
     if (settings) this.#act((now) => this.conversation.retry(settings, now));
   }
 
-  /** After the length limit: asks for the rest. */
+  /** Of a reply that ended too soon: asks for the rest. */
   goOn(): void {
     const settings = this.#settings();
     if (settings) this.#act((now) => this.conversation.say("Please go on.", settings, now));

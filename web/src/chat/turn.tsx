@@ -84,7 +84,7 @@ function Deeds({ turn, last, busy, looked, traced, actions }: DeedsProps) {
           {turn.state === "failed" || turn.state === "interrupted" ? "Try again" : "Another reply"}
         </button>
       )}
-      {again && turn.state === "cut" && (
+      {again && unfinished(turn) && (
         <button type="button" data-action="go-on" onClick={actions.goOn}>
           Go on
         </button>
@@ -96,6 +96,11 @@ function Deeds({ turn, last, busy, looked, traced, actions }: DeedsProps) {
       )}
     </div>
   );
+}
+
+/** Whether there is a rest to ask for. */
+function unfinished({ state, text }: Turn): boolean {
+  return state === "cut" || (text !== "" && (state === "stopped" || state === "interrupted"));
 }
 
 function CopyButton({ copy }: { copy(): Promise<boolean> }) {

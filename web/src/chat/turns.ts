@@ -1,7 +1,8 @@
 // The turns of a conversation, as they are shown and as they are kept.
 
 import type { Settings } from "../settings/parse";
-import { decimal, milliseconds } from "../shell/format";
+import { decimal, milliseconds, plural, whole } from "../shell/format";
+import type { Figures } from "../spec/figures";
 import { Trace } from "../spec/trace";
 import type { Role } from "../wire/requests";
 
@@ -111,14 +112,20 @@ export function forgetSteps(turns: readonly Turn[], looked: number | null): void
   for (const turn of traced.slice(0, -TRACES)) if (turn.key !== looked) turn.trace = null;
 }
 
+/** What that brought; nothing of a reply whose beginning was not seen. */
+function saving({ ttft, steps: { taken, plain } }: Figures): string {
+  return ttft === null || taken >= plain ? "" : `: ${plural(taken, "step")} instead of ${whole(plain)}`;
+}
+
 /** One line that says how a reply came about, enough to make it again. */
 export function summary({ trace, settings }: Turn): string {
   if (trace === null || settings === null) return "";
   const { figures } = trace;
   const parts = [`speculation ${settings.speculation ? "on" : "off"}`];
   if (figures.ttft !== null) parts.push(`TTFT ${milliseconds(figures.ttft)}`);
+  if (figures.cached && figures.prompt) parts.push(`${figures.cached} of ${figures.prompt} prompt tokens were ready`);
   if (figures.tpot !== null) parts.push(`TPOT ${milliseconds(figures.tpot)}`);
-  if (figures.perStep !== null) parts.push(`${decimal(figures.perStep)} tokens per step`);
+  if (figures.perStep !== null) parts.push(`${decimal(figures.perStep)} tokens per step${saving(figures)}`);
   if (figures.tokens > 0) parts.push(figures.tokens === 1 ? "1 token" : `${figures.tokens} tokens`);
   if (settings.temperature !== 0) parts.push(`seed ${settings.seed}`);
   return parts.join(" · ");

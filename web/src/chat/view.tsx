@@ -1,7 +1,7 @@
 // The chat: the conversation, with what belongs to it at its sides.
 
 import { type Signal, useSignal } from "@preact/signals";
-import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { themeSignal } from "../settings/theme";
 import { Boundary } from "../shell/boundary";
 import { copy, download } from "../shell/browser";
@@ -13,11 +13,12 @@ import { Composer } from "./composer";
 import { jsonFile, markdownFile } from "./export";
 import { FigureStrip } from "./figures";
 import { Help } from "./help";
-import { List } from "./list";
+import { type FileKind, List } from "./list";
 import { Log } from "./log";
 import { Panel } from "./panel";
 import { Room } from "./room";
 import { type Action, shortcut } from "./shortcuts";
+import { focusLost, useSteps } from "./sides";
 import { Spoken } from "./spoken";
 import type { TurnActions } from "./turn";
 import { keep } from "./turns";
@@ -27,29 +28,32 @@ import "./turns.css";
 
 type Side = "settings" | "list";
 
-/** Whether the style sheet has the steps beside the conversation. */
-const roomForSteps = () =>
-  getComputedStyle(document.documentElement).getPropertyValue("--chat-steps").trim() === "beside";
-
 export function Chat({ server, settings, shown }: ViewProps) {
   const room = useMemo(() => new Room(server, settings), [server, settings]);
   const theme = useMemo(() => themeSignal(document.documentElement), []);
   const side = useSignal<Side | null>(null);
-  const steps = useSignal(useMemo(roomForSteps, []));
+  const steps = useSteps();
+  const newest = useRef(steps); // for what is pressed later
+  newest.current = steps;
   const help = useSignal(false);
   const keyWanted = useSignal(false);
   const message = useRef<HTMLTextAreaElement>(null);
-  const compose = () => message.current?.focus();
+  // The same ones with each drawing: who is given another one draws all of itself anew.
+  const compose = useCallback(() => message.current?.focus(), []);
 
   const fresh = () => {
     room.fresh();
     compose();
   };
+  const ask = useCallback(
+    (text: string) => {
+      room.ask(text);
+      compose(); // the button that was pressed goes
+    },
+    [room],
+  );
   const toggle = (name: Side) => {
     side.value = side.value === name ? null : name;
-  };
-  const toggleSteps = () => {
-    steps.value = !steps.value;
   };
   const editLast = () => {
     const last = room.conversation.turns.findLast(({ role }) => role === "user");
@@ -75,36 +79,41 @@ export function Chat({ server, settings, shown }: ViewProps) {
       goOn: () => room.goOn(),
       look: (turn) => {
         room.looked.value = room.looked.value === turn.key ? null : turn.key;
-        if (room.looked.value !== null) steps.value = true;
+        if (room.looked.value !== null) newest.current.show();
       },
     }),
     [room],
   );
-  const exportAs = (kind: "markdown" | "json") => {
-    const { turns, model } = room.conversation;
-    const kept = turns.map(keep);
-    const title = room.records.shelf.title;
+  const exportAs = async (kind: FileKind, id?: string) => {
+    const { shelf } = room.records;
+    const open = id === undefined || id === shelf.id;
+    const kept = open ? { title: shelf.title, turns: room.conversation.turns.map(keep) } : await shelf.find(id);
+    if (kept === null) return; // which was told
+    const { title, turns } = kept;
+    const instructions = settings.value.instructions.trim();
     download(
-      kind === "json" ? jsonFile(title, kept, settings.value.instructions.trim(), model) : markdownFile(title, kept),
+      kind === "json" ? jsonFile(title, turns, instructions, room.conversation.model) : markdownFile(title, turns),
     );
   };
 
   useLayoutEffect(() => room.frames.rest(!shown), [room, shown]); // the model may need the processor
-  const writing = side.value === null;
+  const panel = side.value;
   useEffect(() => {
-    if (writing) compose(); // once it can be seen, for a narrow screen hides it behind a panel
-  }, [writing]);
-  const stepping = steps.value;
+    if (panel === null && shown) compose();
+  }, [panel]);
   useEffect(() => {
-    if (!stepping && document.activeElement === document.body) compose(); // what had the focus went with the steps
-  }, [stepping]);
+    if (shown) compose(); // the link that led here had the focus
+  }, [shown]);
+  useEffect(() => {
+    if (shown && focusLost()) compose(); // what had it went with the steps, or has no room any more
+  }, [panel, steps.open, steps.room]);
   useEffect(() => {
     void room.start();
     const deeds: Record<Action, () => void> = {
       new: fresh,
       list: () => toggle("list"),
       settings: () => toggle("settings"),
-      steps: toggleSteps,
+      steps: () => newest.current.toggle(),
       compose,
       help: () => {
         help.value = true;
@@ -130,7 +139,7 @@ export function Chat({ server, settings, shown }: ViewProps) {
   );
 
   return (
-    <main class="chat" data-side={side.value} data-steps={steps.value ? "" : undefined}>
+    <main class="chat" data-side={side.value} data-steps={steps.open ? "" : undefined}>
       <div class="chat-head">
         <Chip room={room} />
         <SideButton id="list-toggle" name="list" side={side.value} panel="conversations" press={toggle}>
@@ -145,9 +154,9 @@ export function Chat({ server, settings, shown }: ViewProps) {
         <button
           type="button"
           id="steps-toggle"
-          aria-expanded={steps.value}
-          aria-controls={steps.value ? "steps" : undefined}
-          onClick={toggleSteps}
+          aria-expanded={steps.open}
+          aria-controls={steps.open ? "steps" : undefined}
+          onClick={steps.toggle}
         >
           Steps
         </button>
@@ -156,8 +165,8 @@ export function Chat({ server, settings, shown }: ViewProps) {
         </button>
       </div>
       {side.value === "list" && <List room={room} chosen={() => (side.value = null)} exportAs={exportAs} />}
-      <div class="chat-middle">
-        <Log room={room} actions={actions} />
+      <Log room={room} actions={actions} ask={ask} />
+      <div class="chat-foot">
         <Trouble
           room={room}
           askForKey={() => {
@@ -166,12 +175,13 @@ export function Chat({ server, settings, shown }: ViewProps) {
           }}
         />
         <Notices room={room} dismissed={compose} />
-        <FigureStrip room={room} settings={settings} />
+        <FigureStrip room={room} settings={settings} refocus={compose} />
         <Composer room={room} field={message} editLast={editLast} />
       </div>
       {side.value === "settings" && (
         <Panel
           room={room}
+          server={server}
           settings={settings}
           theme={theme}
           apiKey={server.key.value}
@@ -179,7 +189,7 @@ export function Chat({ server, settings, shown }: ViewProps) {
           done={() => toggle("settings")}
         />
       )}
-      {steps.value && <Steps room={room} />}
+      {steps.open && <Steps room={room} />}
       <Help open={help.value} close={() => (help.value = false)} />
       <Spoken saying={room.saying} />
     </main>

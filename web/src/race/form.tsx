@@ -4,7 +4,7 @@ import { type Signal, useSignal } from "@preact/signals";
 import type { ComponentChildren, TargetedSubmitEvent } from "preact";
 import { useRef } from "preact/hooks";
 import type { FormValues } from "../settings/parse";
-import { AUTO } from "./drafters";
+import { drafterName } from "../wire/drafters";
 import { isPlanProblem, type PlanProblem, planned, promptOf, type RaceForm } from "./plan";
 import { hintOf, OWN, OWN_NAME, SAMPLES } from "./prompts";
 import type { Room } from "./room";
@@ -119,7 +119,7 @@ export function RaceFields({ room, form, settings }: RaceFieldsProps) {
               >
                 {[...new Set([...room.drafters.value, values.mode])].map((name) => (
                   <option key={name} value={name}>
-                    {name === AUTO ? "all (auto)" : name}
+                    {drafterName(name)}
                   </option>
                 ))}
               </select>

@@ -1,9 +1,9 @@
 // What a race is to be, checked before anything is sent.
 
 import { drawSeed, type FormValues, isProblem, number, parse, samplingBody } from "../settings/parse";
+import { AUTO } from "../wire/drafters";
 import type { ClientEvent } from "../wire/events";
 import { messageItem } from "../wire/requests";
-import { AUTO } from "./drafters";
 import { OWN, SAMPLES } from "./prompts";
 
 /** The two ways the same reply is made. */

@@ -3,9 +3,9 @@
 import { computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
 import { Frames } from "../shell/frames";
 import { News } from "../shell/news";
+import { askDrafters, draftersOf } from "../wire/drafters";
 import type { Link } from "../wire/link";
 import type { Server } from "../wire/server";
-import { draftersOf } from "./drafters";
 import { type Outcome, outcomeOf } from "./outcome";
 import type { Plan } from "./plan";
 import { type Effect, Race } from "./race";
@@ -44,13 +44,7 @@ export class Room {
 
   /** The server's drafters are asked for; away or locked, it is asked again with the next race. */
   async learn(): Promise<void> {
-    try {
-      const { headers } = this.#server;
-      const answer = await fetch(this.#server.url("v1/models"), { headers, cache: "no-store" });
-      if (answer.ok) this.drafters.value = draftersOf(await answer.json());
-    } catch {
-      // the race itself will say so, and what to do
-    }
+    this.drafters.value = (await askDrafters(this.#server)) ?? this.drafters.value;
   }
 
   start(plan: Plan): void {

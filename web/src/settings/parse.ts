@@ -13,6 +13,9 @@ export interface FormValues {
   minP: string;
   repetitionPenalty: string;
   speculation: boolean;
+  /** The drafter that may guess, as the server names it; "" or left out: all that it has. */
+  drafter?: string;
+  maxNodes?: string;
 }
 
 /** What a request is made of; null: the server decides. */
@@ -26,6 +29,10 @@ export interface Settings {
   minP: number | null;
   repetitionPenalty: number | null;
   speculation: boolean;
+  /** "": all that the server has. */
+  drafter: string;
+  /** Rows that a step may verify, the root included. */
+  maxNodes: number | null;
 }
 
 export interface Problem {
@@ -49,9 +56,10 @@ const BOUNDS = {
   topK: { name: "top-k", low: 0, high: 1_000_000, whole: true },
   minP: { name: "min-p", low: 0, high: 1 },
   repetitionPenalty: { name: "repetition penalty", low: 0.01, high: 100 },
+  maxNodes: { name: "largest tree", low: 1, high: 64, whole: true }, // the most a tree can have on any server
 } satisfies Record<string, Bounds>;
 
-type NumberField = keyof typeof BOUNDS;
+export type NumberField = keyof typeof BOUNDS;
 
 /** null: nothing was typed. Throws a RangeError whose message is a sentence for the person. */
 export function number(text: string, { name, low, high, whole = false }: Bounds): number | null {
@@ -64,6 +72,16 @@ export function number(text: string, { name, low, high, whole = false }: Bounds)
   return value;
 }
 
+/** What is wrong with a field, as a sentence; "" where it can be taken. */
+export function slip(field: NumberField, text: string): string {
+  try {
+    number(text, BOUNDS[field]);
+    return "";
+  } catch (error) {
+    return (error as RangeError).message;
+  }
+}
+
 /**
  * Form values as request settings. An empty seed is drawn here and not by the server, so that the page can show it and
  * any reply can be made again.
@@ -71,11 +89,10 @@ export function number(text: string, { name, low, high, whole = false }: Bounds)
 export function parse(values: FormValues, drawSeed: () => number): Settings | Problem {
   const parsed = {} as Record<NumberField, number | null>;
   for (const field of Object.keys(BOUNDS) as NumberField[]) {
-    try {
-      parsed[field] = number(values[field], BOUNDS[field]);
-    } catch (error) {
-      return { field, sentence: (error as RangeError).message };
-    }
+    const text = values[field] ?? "";
+    const sentence = slip(field, text);
+    if (sentence !== "") return { field, sentence };
+    parsed[field] = number(text, BOUNDS[field]);
   }
   const { seed, ...rest } = parsed;
   return {
@@ -83,6 +100,7 @@ export function parse(values: FormValues, drawSeed: () => number): Settings | Pr
     seed: seed ?? drawSeed(),
     instructions: values.instructions.trim(),
     speculation: values.speculation,
+    drafter: values.drafter ?? "",
   };
 }
 

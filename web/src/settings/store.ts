@@ -4,7 +4,8 @@ import { effect, type Signal, signal } from "@preact/signals";
 import type { FormValues } from "./parse";
 import { recall, remember } from "./storage";
 
-const DEFAULTS: FormValues = {
+/** The form before anybody wrote into it. */
+export const DEFAULTS: FormValues = {
   instructions: "",
   temperature: "0.2",
   seed: "",
@@ -14,6 +15,8 @@ const DEFAULTS: FormValues = {
   minP: "",
   repetitionPenalty: "",
   speculation: true,
+  drafter: "",
+  maxNodes: "",
 };
 
 const local = () => localStorage;

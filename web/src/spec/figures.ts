@@ -61,10 +61,16 @@ export class Figures {
     return this.tpot === null ? null : 1000 / this.tpot;
   }
 
+  /** Verify steps, and those that plain decoding takes for the same tokens. Of the events seen. */
+  get steps(): { taken: number; plain: number } {
+    const plain = this.#emitted;
+    return { taken: Math.min(plain, Math.max(1, plain - this.accepted)), plain }; // a reply cut inside its only step has no own token left
+  }
+
   /** Tokens per verify step: 1 is plain decoding. Of the events seen, so `finish` does not change it. */
   get perStep(): number | null {
-    const steps = Math.max(1, this.#emitted - this.accepted); // a reply cut inside its only step has no own token left
-    return this.#emitted === 0 ? null : this.#emitted / steps;
+    const { taken, plain } = this.steps;
+    return plain === 0 ? null : plain / taken;
   }
 
   /** The share of guesses that became text, or null when none was made. */

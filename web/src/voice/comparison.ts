@@ -24,7 +24,7 @@ export function comparison(turn: Turn): string {
 }
 
 function known({ prompt, cached, ready }: Turn): string {
-  if (prompt !== null && cached !== null) return `; ${cached} of ${prompt} prompt tokens were already computed`;
   const last = ready.at(-1);
-  return last ? `; ${last.stable} of ${last.tokens} prompt tokens were already certain` : "";
+  const told = prompt !== null && cached !== null ? { cached, tokens: prompt } : last; // the reply's own count once it is there
+  return told ? `; ${told.cached} of ${told.tokens} prompt tokens were already computed` : "";
 }

@@ -9,8 +9,8 @@ export interface Ready {
   at: number;
   /** Of the prompt if the turn had ended here. */
   tokens: number;
-  /** Of them, those that no further words could change. */
-  stable: number;
+  /** Of them, those that were computed. */
+  cached: number;
 }
 
 export class Turn {
@@ -45,8 +45,8 @@ export class Turn {
   }
 
   /** told: x_input_text.prefilled. */
-  prefilled(at: number, { tokens = 0, stable_tokens: stable = 0 }: ServerEvent): void {
-    bounded(this.ready, { at, tokens, stable });
+  prefilled(at: number, { tokens = 0, cached_tokens: cached = 0 }: ServerEvent): void {
+    bounded(this.ready, { at, tokens, cached });
   }
 
   finish(usage: Usage | null | undefined): void {

@@ -38,7 +38,7 @@ function whileSpeaking({ begun, appends, ready, ended }: Turn): Group | null {
         name: "Prompt ready",
         ticks: computed,
         until: null,
-        note: last ? `${last.stable} of ${last.tokens} tokens` : "not yet",
+        note: last ? `${last.cached} of ${last.tokens} tokens` : "not yet",
       },
     ],
   };

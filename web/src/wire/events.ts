@@ -76,9 +76,9 @@ export interface ServerEvent {
   delta?: string;
   x_seq?: number;
   x_spec?: Spec;
-  /** Of x_input_text.prefilled: the prompt's tokens, and how many of them no further text can change. */
+  /** Of x_input_text.prefilled: the prompt's tokens, and how many of them are computed. */
   tokens?: number;
-  stable_tokens?: number;
+  cached_tokens?: number;
   /** Of the same: code points of the pending text it is about. */
   text_end?: number;
   /** Of x_response.clause: where it ends, in code points of the item's text. */

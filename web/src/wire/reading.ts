@@ -128,7 +128,7 @@ const event = some<ServerEvent>({
   x_seq: count,
   x_spec: spec,
   tokens: count,
-  stable_tokens: count,
+  cached_tokens: count,
   text_end: count,
   end: count,
   error: fault,

@@ -69,4 +69,12 @@ describe("Room", () => {
     exchange("Last");
     expect([traced().length, first?.trace]).toEqual([8, null]);
   });
+
+  it("sends a prompt that is offered, and keeps what was being written", () => {
+    const { room } = entered();
+    room.write("My own");
+    room.ask("Why?");
+    expect(room.conversation.turns.map(({ text }) => text)).toEqual(["Why?", ""]);
+    expect(room.draft.value).toBe("My own");
+  });
 });

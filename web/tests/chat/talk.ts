@@ -15,6 +15,8 @@ export const SETTINGS: Settings = {
   minP: null,
   repetitionPenalty: null,
   speculation: true,
+  drafter: "",
+  maxNodes: null,
 };
 /** The form before anybody wrote into it. */
 export const VALUES: FormValues = {

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import { forgetSteps, isKeptTurn, type KeptTurn, keep, newReply, newTurn, summary, unkeep } from "../../src/chat/turns";
+import { Trace } from "../../src/spec/trace";
 import { SETTINGS } from "./talk";
 
 it("keeps what a turn is, and where it can be taken up", () => {
@@ -61,4 +62,18 @@ it("sums a reply up", () => {
   reply.trace?.push("a", { drafted: 0, accepted: 0, emitted: 1 }, 50);
   expect(summary(reply)).toBe("speculation off · TTFT 50.0 ms · 1.00 tokens per step · 1 token");
   expect(summary(newTurn("user", "Hi"))).toBe("");
+});
+
+it("says in a reply's sum what typing ahead and guessing brought", () => {
+  const reply = newReply({ ...SETTINGS, temperature: 0 }, 0);
+  reply.trace?.push("a", { drafted: 0, accepted: 0, emitted: 1, input_tokens: 48, cached_tokens: 32 }, 80);
+  reply.trace?.push("b", { drafted: 9, accepted: 3, emitted: 4 }, 100);
+  expect(summary(reply)).toBe(
+    "speculation on · TTFT 80.0 ms · 32 of 48 prompt tokens were ready · TPOT 5.0 ms · " +
+      "2.50 tokens per step: 2 steps instead of 5 · 5 tokens",
+  );
+  const resumed = newReply({ ...SETTINGS, temperature: 0 }, 0);
+  resumed.trace = new Trace(null);
+  resumed.trace.push("b", { drafted: 9, accepted: 3, emitted: 4 }, 100);
+  expect(summary(resumed)).toBe("speculation on · 4.00 tokens per step · 4 tokens");
 });

@@ -84,20 +84,20 @@ describe("a conversation that is typed ahead", () => {
   it("tells how much is computed, for this session", () => {
     const conversation = linked();
     conversation.type("Hel", "");
-    conversation.receive({ type: "x_input_text.prefilled", tokens: 318, stable_tokens: 312 }, 1);
-    expect(conversation.prefilled).toEqual({ tokens: 318, ready: 312 });
+    conversation.receive({ type: "x_input_text.prefilled", tokens: 318, cached_tokens: 304 }, 1);
+    expect(conversation.prefilled).toEqual({ tokens: 318, ready: 304 });
     conversation.type(" ", "");
     expect(conversation.prefilled).toBeNull();
     conversation.receive({ type: "input_text.cleared" }, 2);
     conversation.type("Hello", "");
-    conversation.receive({ type: "x_input_text.prefilled", tokens: 320, stable_tokens: 320 }, 2);
+    conversation.receive({ type: "x_input_text.prefilled", tokens: 320, cached_tokens: 320 }, 2);
     expect(conversation.prefilled).toEqual({ tokens: 320, ready: 320 });
     conversation.say("Hello", SETTINGS, 3);
     expect(conversation.prefilled).toBeNull();
   });
 
   it("does not take what is told of a text that was sent or taken back meanwhile", () => {
-    const late = { type: "x_input_text.prefilled", tokens: 20, stable_tokens: 18 };
+    const late = { type: "x_input_text.prefilled", tokens: 20, cached_tokens: 18 };
     const conversation = linked();
     conversation.type("Hel", "");
     conversation.type("Ha", "");
@@ -124,7 +124,7 @@ describe("a conversation that is typed ahead", () => {
     conversation.down();
     conversation.receive({ type: "session.created" }, 1);
     conversation.type("Ha", "");
-    conversation.receive({ type: "x_input_text.prefilled", tokens: 20, stable_tokens: 18 }, 2);
+    conversation.receive({ type: "x_input_text.prefilled", tokens: 20, cached_tokens: 18 }, 2);
     expect(conversation.prefilled).toEqual({ tokens: 20, ready: 18 });
   });
 

@@ -1,5 +1,13 @@
 import { expect, test } from "vitest";
-import { drawSeed, type FormValues, isProblem, parse, type Settings, samplingBody } from "../../src/settings/parse";
+import {
+  drawSeed,
+  type FormValues,
+  isProblem,
+  parse,
+  type Settings,
+  samplingBody,
+  slip,
+} from "../../src/settings/parse";
 
 const EMPTY: FormValues = {
   instructions: "",
@@ -22,6 +30,8 @@ const UNSET: Settings = {
   minP: null,
   repetitionPenalty: null,
   speculation: true,
+  drafter: "",
+  maxNodes: null,
 };
 const draw = () => 7;
 
@@ -68,11 +78,21 @@ test.each([
   ["topK", "2.5"],
   ["minP", "1.1"],
   ["repetitionPenalty", "0"],
+  ["maxNodes", "0"],
+  ["maxNodes", "65"],
 ] as const)("%s %s is named with its field", (field, value) => {
   const problem = parse({ ...EMPTY, [field]: value }, draw);
   if (!isProblem(problem)) throw new Error("it was taken");
   expect(problem.field).toBe(field);
+  expect(slip(field, value)).toBe(problem.sentence);
   expect(problem.sentence).toMatch(/^The .* must be a .*number from .*\.$/);
+});
+
+test("what tunes trees comes through, and is not sampling", () => {
+  const settings = parse({ ...EMPTY, drafter: "suffix", maxNodes: "8" }, draw) as Settings;
+  expect(settings).toEqual({ ...UNSET, drafter: "suffix", maxNodes: 8 });
+  expect(samplingBody(settings)).toEqual({ seed: 7 });
+  expect(slip("maxNodes", "8")).toBe("");
 });
 
 test("a drawn seed is one that a request may have", () => {

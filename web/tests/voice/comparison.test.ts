@@ -16,9 +16,9 @@ describe("comparison", () => {
   it("tells the wait for text and how much of the prompt was known", () => {
     expect(comparison(turn())).toBe("Text came 60.0 ms after your turn had ended.");
     const told = turn();
-    told.prefilled(900, { type: "x_input_text.prefilled", tokens: 40, stable_tokens: 30 });
-    told.prefilled(950, { type: "x_input_text.prefilled", tokens: 44, stable_tokens: 41 });
-    expect(comparison(told)).toContain("; 41 of 44 prompt tokens were already certain.");
+    told.prefilled(900, { type: "x_input_text.prefilled", tokens: 40, cached_tokens: 30 });
+    told.prefilled(950, { type: "x_input_text.prefilled", tokens: 44, cached_tokens: 41 });
+    expect(comparison(told)).toContain("; 41 of 44 prompt tokens were already computed.");
     told.finish({ output_tokens: 1, input_tokens: 44, input_token_details: { cached_tokens: 42 } });
     expect(comparison(told)).toContain("; 42 of 44 prompt tokens were already computed.");
   });

@@ -61,7 +61,7 @@ describe("a turn", () => {
     const stage = new Stage().up();
     stage.loop.hear("How far is");
     stage.clock.pass(100);
-    stage.server("x_input_text.prefilled", { tokens: 44, stable_tokens: 41, text_end: 10 });
+    stage.server("x_input_text.prefilled", { tokens: 44, cached_tokens: 32, text_end: 10 });
     stage.clock.pass(400);
     stage.loop.endTurn();
     stage.clock.pass(63);
@@ -79,7 +79,7 @@ describe("a turn", () => {
         begun: 0,
         heard: 0,
         appends: [0],
-        ready: [{ at: 100, tokens: 44, stable: 41 }],
+        ready: [{ at: 100, tokens: 44, cached: 32 }],
         ended: 500,
         asked: 500,
         firstText: 563,

@@ -4,7 +4,7 @@ import { HandClock } from "./fakes";
 
 const append = (text: string) => ({ type: "input_text.append", text });
 const CLEAR = { type: "input_text.clear" };
-const prefilled = (text_end: number) => ({ type: "x_input_text.prefilled", tokens: 9, stable_tokens: 5, text_end });
+const prefilled = (text_end: number) => ({ type: "x_input_text.prefilled", tokens: 9, text_end });
 
 describe("Pending", () => {
   it("sends the rest of what goes on, and everything of what was revised", () => {
@@ -29,7 +29,7 @@ describe("Pending", () => {
   it("leaves the words unmarked where the server does not say how far it is", () => {
     const pending = new Pending(new HandClock());
     pending.hear("How far is", true);
-    pending.prefilled({ type: "x_input_text.prefilled", tokens: 9, stable_tokens: 5 });
+    pending.prefilled({ type: "x_input_text.prefilled", tokens: 9, cached_tokens: 5 });
     expect(pending.ready).toBe(0);
     expect(pending.turn?.ready).toHaveLength(1);
   });

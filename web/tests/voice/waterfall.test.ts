@@ -7,7 +7,7 @@ function turn(): Turn {
   const turn = new Turn(1_000);
   turn.append(1_000);
   turn.append(1_400);
-  turn.prefilled(1_450, { type: "x_input_text.prefilled", tokens: 44, stable_tokens: 41 });
+  turn.prefilled(1_450, { type: "x_input_text.prefilled", tokens: 44, cached_tokens: 32 });
   turn.heard = 1_300;
   turn.ended = turn.asked = 2_000;
   turn.firstText = 2_063;
@@ -23,7 +23,7 @@ describe("waterfall", () => {
         span: 1_000,
         rows: [
           { name: "Words sent", ticks: [0, 400], until: null, note: "2 times" },
-          { name: "Prompt ready", ticks: [450], until: null, note: "41 of 44 tokens" },
+          { name: "Prompt ready", ticks: [450], until: null, note: "32 of 44 tokens" },
         ],
       },
       {
@@ -56,16 +56,16 @@ describe("waterfall", () => {
 });
 
 describe("comparison", () => {
-  it("says what was certain, then what was found computed", () => {
+  it("says what was computed, by the newest that is known of it", () => {
     const spoken = turn();
     expect(comparison(spoken)).toBe(
-      "Text came 63.0 ms after your turn had ended; 41 of 44 prompt tokens were already certain. " +
+      "Text came 63.0 ms after your turn had ended; 32 of 44 prompt tokens were already computed. " +
         "That the turn had ended was clear 700 ms after the last words. " +
         "The first clause was ready to be spoken after 120 ms.",
     );
-    spoken.finish({ input_tokens: 44, input_token_details: { cached_tokens: 32 } });
+    spoken.finish({ input_tokens: 44, input_token_details: { cached_tokens: 16 } });
     expect(comparison(spoken)).toMatch(
-      /^Text came 63\.0 ms after your turn had ended; 32 of 44 prompt tokens were already computed\./,
+      /^Text came 63\.0 ms after your turn had ended; 16 of 44 prompt tokens were already computed\./,
     );
   });
 

@@ -61,7 +61,7 @@ test.each<[string, object]>([
   ["a delta", { delta: ["x"], x_seq: "1", response_id: {} }],
   ["figures", { x_spec: 5 }],
   ["a session", { session: { model: ["m"] } }],
-  ["prefilled", { tokens: "5", stable_tokens: -1, text_end: 0.5 }],
+  ["prefilled", { tokens: "5", cached_tokens: -1, text_end: 0.5 }],
 ])("wrongly typed fields of %s are as good as not there", (_, fields) => {
   const text = JSON.stringify(read(fields));
   expect(text.match(/[\d[]|no|odd/g) ?? []).toEqual([]);
