@@ -50,6 +50,7 @@ def test_a_reply_is_shown_as_markdown(tab: Tab, scripted: Scripted) -> None:
     expect(text.locator("blockquote")).to_have_attribute("dir", "rtl")
     expect(text.get_by_role("checkbox", name="Done")).to_be_disabled()
     expect(text.locator(".hljs-number")).to_have_text("42")
+    expect(text.locator("a")).to_have_count(3)  # one is defined later
     assert text.locator("a").evaluate_all("links => links.map(({href}) => href)") == [
         "https://e.example/",
         "https://e.example/later",
