@@ -10,7 +10,7 @@ export interface Kept {
   turns: KeptTurn[];
   /** Milliseconds since 1970. */
   at: number;
-  /** Counts up with every save, whichever tab made it. */
+  /** Counts up with every save of the turns, whichever tab made it; a title is none of them. */
   revision: number;
 }
 
@@ -64,17 +64,20 @@ export class Cabinet {
     return keptFrom(id, await this.#use("readonly", (store) => promisifyRequest(store.get(`kept:${id}`))));
   }
 
-  /** Puts it there. False, and nothing is changed, where what is there is not of the revision `seen`. */
+  /**
+   * Puts it there, under the title it has there: only `rename` changes that. False, and nothing is changed, where what
+   * is there is not of the revision `seen`.
+   */
   save(kept: Kept, seen: number): Promise<boolean> {
-    const entry: Entry = { id: kept.id, title: titleOf(kept), at: kept.at };
-    return this.#use("readwrite", async (store) => {
-      const there = keptFrom(kept.id, await promisifyRequest(store.get(`kept:${kept.id}`)));
-      if (there !== undefined && there.revision !== seen) return false;
-      store.put(kept, `kept:${kept.id}`);
-      store.put(entry, `entry:${kept.id}`);
-      await promisifyRequest(store.transaction);
-      return true;
+    return this.#change(kept.id, (there) => {
+      if (there === undefined) return kept;
+      return there.revision === seen ? { ...kept, title: there.title } : undefined;
     });
+  }
+
+  /** False where it is not there. title: null for the first words. */
+  rename(id: string, title: string | null): Promise<boolean> {
+    return this.#change(id, (there) => there && { ...there, title });
   }
 
   remove(id: string): Promise<void> {
@@ -82,6 +85,19 @@ export class Cabinet {
       store.delete(`kept:${id}`);
       store.delete(`entry:${id}`);
       return promisifyRequest(store.transaction);
+    });
+  }
+
+  // In one transaction, so that no other tab comes between. to: what is to be there; undefined: as it is.
+  #change(id: string, to: (there: Kept | undefined) => Kept | undefined): Promise<boolean> {
+    return this.#use("readwrite", async (store) => {
+      const kept = to(keptFrom(id, await promisifyRequest(store.get(`kept:${id}`))));
+      if (kept === undefined) return false;
+      const entry: Entry = { id, title: titleOf(kept), at: kept.at };
+      store.put(kept, `kept:${id}`);
+      store.put(entry, `entry:${id}`);
+      await promisifyRequest(store.transaction);
+      return true;
     });
   }
 

@@ -20,7 +20,7 @@ export interface Word {
 
 /** The browser's own things. */
 export interface Outside {
-  cabinet: Pick<Cabinet, "list" | "load" | "save" | "remove">;
+  cabinet: Pick<Cabinet, "list" | "load" | "save" | "rename" | "remove">;
   /** To the other tabs. */
   tell(word: Word): void;
   newId(): string;
@@ -105,16 +105,11 @@ export class Shelf {
   /** title: "" for the first words again. */
   rename(id: string, title: string): Promise<void> {
     return this.#after(async () => {
-      const kept = await this.#outside.cabinet.load(id);
-      if (!kept) return;
-      const current = this.#current; // another one may be open when it is done
-      const named = { ...kept, title: title.trim() || null, revision: kept.revision + 1 };
-      if (await this.#outside.cabinet.save(named, kept.revision)) {
-        // Where another tab said more meanwhile, the turns here are still those of an older revision.
-        const revision = current.revision === kept.revision ? named.revision : current.revision;
-        if (id === current.id) Object.assign(current, { title: named.title, revision });
-        this.#outside.tell({ id, settled: settled(kept.turns) });
-      }
+      const given = title.trim() || null;
+      if (await this.#outside.cabinet.rename(id, given)) {
+        if (id === this.#current.id) this.#current.title = given;
+        this.#outside.tell({ id, settled: false }); // of the turns there is no news
+      } else this.notice.value = GONE;
       await this.#list();
     });
   }
@@ -147,15 +142,18 @@ export class Shelf {
   heard({ id, settled }: Word): Promise<Kept | null> {
     return this.#after(async () => {
       await this.#list();
-      if (!settled || id !== this.#current.id) return null;
+      const current = this.#current;
+      if (id !== current.id) return null;
       const kept = await this.#outside.cabinet.load(id);
-      return kept && kept.revision !== this.#current.revision ? kept : null;
+      if (!kept) return null;
+      current.title = kept.title; // it can be taken over at any time, the turns only whole
+      return settled && kept.revision !== current.revision ? kept : null;
     });
   }
 
-  /** The open conversation is now as another tab kept it. */
-  adopt({ title, revision }: Kept): void {
-    Object.assign(this.#current, { title, revision });
+  /** The turns of the open conversation are now as another tab kept them. */
+  adopt({ revision }: Kept): void {
+    this.#current.revision = revision;
   }
 
   async #put(current: Pick<Kept, "id" | "title" | "revision">, turns: KeptTurn[]): Promise<boolean> {

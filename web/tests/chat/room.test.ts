@@ -11,7 +11,13 @@ import { CREATED, delta, done, VALUES } from "./talk";
 function entered(values: Partial<FormValues> = {}) {
   const sent: ClientEvent[] = [];
   let handlers: Pick<LinkOptions, "onEvent" | "onDown" | "onState"> | null = null;
-  const link = { send: (event: ClientEvent) => sent.push(event), renew: () => {}, hurry: () => {}, expect: () => {}, check: () => {} };
+  const link = {
+    send: (event: ClientEvent) => sent.push(event),
+    renew: () => {},
+    hurry: () => {},
+    expect: () => {},
+    check: () => {},
+  };
   const server = {
     setKey: () => {},
     link: (given: typeof handlers) => {

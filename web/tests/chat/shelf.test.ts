@@ -166,10 +166,19 @@ describe("Shelf", () => {
     const two = tab(drawer).shelf;
     await opened(two, one.shelf.id);
     await one.shelf.rename(two.id, "Mine");
-    const kept = await two.heard(one.words.at(-1) as Word);
-    if (kept) two.adopt(kept);
+    expect(await two.heard(one.words.at(-1) as Word)).toBeNull(); // its turns are the same
+    expect(two.title).toBe("Mine");
     await two.save([turn("Hi"), turn("Two")]);
-    expect([two.title, two.notice.value]).toEqual(["Mine", ""]);
+    expect([titles(two), two.notice.value]).toEqual([["Mine"], ""]);
+  });
+
+  it("keeps a name that came while another tab was at a reply", async () => {
+    const drawer = new Drawer();
+    const one = tab(drawer).shelf;
+    await one.save([turn("Hi"), turn("He", { role: "assistant", state: "running" })]);
+    await tab(drawer).shelf.rename(one.id, "Mine"); // the word of it is still on its way
+    await one.save([turn("Hi"), turn("Hello", { role: "assistant" })]);
+    expect([titles(one), one.notice.value]).toEqual([["Mine"], ""]);
   });
 
   it("hears of another tab's turns once they are whole", async () => {
