@@ -1,7 +1,7 @@
 // The conversations kept in this browser: an IndexedDB store, one record a conversation and a small one for the list.
 
 import { createStore, promisifyRequest, type UseStore } from "idb-keyval";
-import { isKeptTurn, type KeptTurn } from "./turns";
+import { type KeptTurn, toStore, turnsFrom } from "./turns";
 
 export interface Kept {
   id: string;
@@ -41,9 +41,10 @@ export function keptFrom(id: string, stored: unknown): Kept | undefined {
   const { title, turns, at, revision } = (stored ?? {}) as Partial<Kept>;
   if (!Array.isArray(turns)) return undefined;
   return {
+    ...(stored as object), // a newer page may have stored more
     id,
     title: typeof title === "string" ? title : null,
-    turns: turns.filter(isKeptTurn),
+    turns: turnsFrom(turns),
     at: typeof at === "number" ? at : 0,
     revision: typeof revision === "number" ? revision : 0,
   };
@@ -71,7 +72,7 @@ export class Cabinet {
   save(kept: Kept, seen: number): Promise<boolean> {
     return this.#change(kept.id, (there) => {
       if (there === undefined) return kept;
-      return there.revision === seen ? { ...kept, title: there.title } : undefined;
+      return there.revision === seen ? { ...there, ...kept, title: there.title } : undefined;
     });
   }
 
@@ -94,7 +95,7 @@ export class Cabinet {
       const kept = to(keptFrom(id, await promisifyRequest(store.get(`kept:${id}`))));
       if (kept === undefined) return false;
       const entry: Entry = { id, title: titleOf(kept), at: kept.at };
-      store.put(kept, `kept:${id}`);
+      store.put({ ...kept, turns: toStore(kept.turns) }, `kept:${id}`);
       store.put(entry, `entry:${id}`);
       await promisifyRequest(store.transaction);
       return true;

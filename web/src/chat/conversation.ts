@@ -14,10 +14,9 @@ import { end, ending, grow, name, THOUGHTS } from "./growth";
 import { type Effect, type Notice, type Phase, type Prefilled, send } from "./outcome";
 import { tooLong } from "./requests";
 import { Session } from "./session";
-import { begun, newReply, newTurn, type Turn, type TurnState } from "./turns";
+import { begun, LOST, newReply, newTurn, type Turn, type TurnState } from "./turns";
 
 const ASKS_PER_TURN = 2; // a turn whose socket drops before anything came is asked once more by itself
-const LOST = "connection lost";
 
 export class Conversation {
   turns: Turn[] = [];
@@ -39,7 +38,7 @@ export class Conversation {
   /** The last turn where it is the model's. */
   get reply(): Turn | null {
     const last = this.turns.at(-1);
-    return last?.role === "assistant" ? last : null;
+    return last?.role === "assistant" && last.unread === null ? last : null;
   }
 
   /** The person writes, and has written `text` so far. */

@@ -53,7 +53,7 @@ export class TurnView extends Component<TurnProps> {
         {!mine && <Thoughts turn={turn} tick={tick} />}
         {!mine && <ReplyText turn={turn} tick={tick} />}
         {note && <p class="note">{note}</p>}
-        {!editing && state !== "running" && <Deeds {...rest} turn={turn} actions={actions} />}
+        {!editing && state !== "running" && turn.unread === null && <Deeds {...rest} turn={turn} actions={actions} />}
       </article>
     );
   }

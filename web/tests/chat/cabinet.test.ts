@@ -9,7 +9,7 @@ it("lists nothing that is no line of the list", () => {
 
 it("takes of a stored conversation what it can read", () => {
   const turn = { role: "user", text: "Hi", state: "done", note: "" };
-  const kept = { id: "a", title: "T", turns: [turn], at: 5, revision: 2 };
+  const kept = { id: "a", title: "T", turns: [turn], at: 5, revision: 2, colour: "red" };
   expect(keptFrom("a", kept)).toEqual(kept);
   expect(keptFrom("a", { ...kept, title: {}, turns: [null, turn], revision: undefined })).toEqual({
     ...kept,
