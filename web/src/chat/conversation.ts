@@ -14,8 +14,11 @@ import { end, ending, grow, name, THOUGHTS } from "./growth";
 import { type Effect, type Notice, type Phase, type Prefilled, send } from "./outcome";
 import { tooLong } from "./requests";
 import { Session } from "./session";
-import { begun, LOST, newReply, newTurn, type Turn, type TurnState } from "./turns";
+import { begun, LOST, newReply, newTurn, type Running, type Turn, type TurnState } from "./turns";
 
+const ELSEWHERE = "being written in another tab";
+const WAIT = "The reply is being written in another tab; it is here when it is over, and then you can go on.";
+const TOO_LONG = "This message is too long to send, about 1 MB; shorten it.";
 const ASKS_PER_TURN = 2; // a turn whose socket drops before anything came is asked once more by itself
 
 export class Conversation {
@@ -26,6 +29,8 @@ export class Conversation {
   model = "";
   /** null: nothing is computed ahead, or it is not known. */
   prefilled: Prefilled | null = null;
+  /** The last reply comes to another tab. */
+  elsewhere = false;
 
   readonly #session = new Session();
   #asks = 0;
@@ -50,10 +55,7 @@ export class Conversation {
   /** The person sends `text`. */
   say(text: string, settings: Settings, now: number): Effect[] {
     if (this.busy || text.trim() === "") return [];
-    if (tooLong(text)) {
-      this.#refuseLength();
-      return [{ do: "restore", text }];
-    }
+    if (this.#refuses(text)) return [{ do: "restore", text }];
     this.#before = null;
     this.turns.push(newTurn("user", text));
     const message = this.#session.linked ? send(this.#session.message(text)) : [];
@@ -63,17 +65,13 @@ export class Conversation {
   /** The person's turn `key` becomes `text` and is asked again; what came after it is cut off, and can be had back. */
   edit(key: number, text: string, settings: Settings, now: number): Effect[] {
     const at = this.turns.findIndex((turn) => turn.key === key && turn.role === "user");
-    if (this.busy || at < 0 || text.trim() === "") return [];
-    if (tooLong(text)) {
-      this.#refuseLength();
-      return [];
-    }
+    if (this.busy || at < 0 || text.trim() === "" || this.#refuses(text)) return [];
     return this.#replace(at, [newTurn("user", text)], "The turn and what came after it are replaced.", settings, now);
   }
 
   /** Another reply in place of the last one, or the one that is missing. */
   retry(settings: Settings, now: number): Effect[] {
-    if (this.busy || this.turns.length === 0) return [];
+    if (this.busy || this.turns.length === 0 || this.#refuses("")) return [];
     const sentence = ["The reply is replaced.", sameAgain(this.reply, settings)].filter(Boolean).join(" ");
     return this.#replace(this.turns.length - (this.reply ? 1 : 0), [], sentence, settings, now);
   }
@@ -103,24 +101,30 @@ export class Conversation {
     return renew;
   }
 
-  /**
-   * Other turns in place of these; none for a new conversation. What runs is stopped. A last turn that was running when
-   * it was kept is taken up again where `resume` says so, and told as broken off otherwise.
-   */
-  load(turns: Turn[], resume = false): Effect[] {
+  /** Other turns in place of these; none for a new conversation. What runs here is stopped. */
+  load(turns: Turn[], running: Running = "lost"): Effect[] {
     const renew = this.#renew();
     if (this.busy) this.#end("stopped", "stopped");
     this.turns = [...turns];
     this.notice = null;
     this.#before = null;
+    this.elsewhere = false;
     const last = this.reply;
     if (last?.state !== "running") return renew;
-    if (last.place && resume) {
+    if (running === "elsewhere") this.#leave();
+    else if (last.place && running === "here") {
       this.phase = "replying";
       this.#asks = ASKS_PER_TURN;
       last.trace = new Trace(null);
     } else this.#end("interrupted", LOST);
     return renew;
+  }
+
+  /** Another tab has taken the reply up, and this one's socket is gone for that. */
+  giveWay(): void {
+    this.#session.linked = false;
+    this.prefilled = null;
+    if (this.busy) this.#leave();
   }
 
   /** The socket is gone. A reply that has a name waits for the next one. */
@@ -169,6 +173,13 @@ export class Conversation {
     return this.busy && (id === undefined || !place || id === place.id);
   }
 
+  #leave(): void {
+    this.phase = "idle";
+    this.#session.settle();
+    this.elsewhere = true;
+    if (this.reply) this.reply.note = ELSEWHERE;
+  }
+
   // A reply would outlive its socket, so it is stopped first.
   #renew(): Effect[] {
     const cancel = this.#session.linked && this.busy ? send(this.#session.cancel()) : [];
@@ -177,8 +188,10 @@ export class Conversation {
     return [...cancel, { do: "renew" }];
   }
 
-  #refuseLength(): void {
-    this.notice = { text: "This message is too long to send, about 1 MB; shorten it." };
+  #refuses(text: string): boolean {
+    const why = this.elsewhere ? WAIT : tooLong(text) ? TOO_LONG : null;
+    if (why !== null) this.notice = { text: why };
+    return why !== null;
   }
 
   #replace(at: number, turns: Turn[], sentence: string, settings: Settings, now: number): Effect[] {
@@ -219,6 +232,7 @@ export class Conversation {
 
   // An empty session gets everything said so far.
   #replay(now: number): Effect[] {
+    if (this.elsewhere) return []; // there is another session when it is over
     const said = send(this.#session.replay(this.turns));
     return this.phase === "asking" ? [...said, ...this.#ask(now)] : said;
   }

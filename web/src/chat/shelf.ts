@@ -4,7 +4,7 @@
 import { type Signal, signal } from "@preact/signals";
 import type { Cabinet, Entry, Kept } from "./cabinet";
 import { titleOf } from "./cabinet";
-import type { KeptTurn } from "./turns";
+import { type KeptTurn, runs } from "./turns";
 
 export const NOT_KEPT =
   "This browser keeps no conversations, its storage is full or forbidden; export what you want to have later.";
@@ -97,7 +97,7 @@ export class Shelf {
         await this.#put(current, turns);
         this.notice.value = COPIED;
       }
-      this.#outside.tell({ id: current.id, settled: settled(turns) });
+      this.#outside.tell({ id: current.id, settled: !runs(turns) });
       await this.#list();
     });
   }
@@ -187,8 +187,4 @@ export class Shelf {
 
 function copyOf(kept: Pick<Kept, "title" | "turns">): string {
   return `${titleOf(kept)} (copy)`;
-}
-
-function settled(turns: readonly KeptTurn[]): boolean {
-  return turns.at(-1)?.state !== "running";
 }

@@ -10,6 +10,9 @@ export type TurnState = "running" | "done" | "stopped" | "cut" | "failed" | "int
 
 const STATES: readonly TurnState[] = ["running", "done", "stopped", "cut", "failed", "interrupted"];
 
+/** What becomes of a running reply that was kept: it is taken up here, comes to another tab, or is broken off. */
+export type Running = "here" | "elsewhere" | "lost";
+
 /** Where a running reply can be taken up again. */
 export interface Place {
   id: string;
@@ -88,6 +91,11 @@ export function newTurn(role: Role, text: string, more: Partial<Turn> = {}): Tur
 /** A reply that is asked for with `settings`, at `now` in milliseconds. */
 export function newReply(settings: Settings, now: number): Turn {
   return newTurn("assistant", "", { state: "running", trace: new Trace(now), settings });
+}
+
+/** Whether the last of the turns is not over. */
+export function runs(turns: readonly Pick<Turn, "state">[]): boolean {
+  return turns.at(-1)?.state === "running";
 }
 
 /** Whether anything of the reply has come. */

@@ -35,6 +35,9 @@ const REFUSED: ReadonlyMap<number, string> = new Map([
   [503, "The server is not ready"],
 ]);
 
+/** The code of a socket whose session another connection has taken up: whoever lost it does not take it back. */
+export const TAKEN_UP = 4409;
+
 /** Why an open socket closed, as a clause that a "trying again" can follow. */
 export function closeReason(code: number): string {
   return CLOSED.get(code) ?? "The connection was lost";

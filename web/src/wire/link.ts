@@ -10,6 +10,7 @@ import {
   ODD_KEY,
   refusalReason,
   SILENT,
+  TAKEN_UP,
   tryingAgain,
   UNREADABLE,
   WRONG_KEY,
@@ -38,8 +39,8 @@ export interface LinkOptions {
   probe: string;
   key?: string;
   onEvent(event: ServerEvent): void;
-  /** The socket is gone. */
-  onDown(): void;
+  /** The socket is gone. code: it was closed with that; undefined where it never opened, or was left. */
+  onDown(code?: number): void;
   /** sentence: why it is not open, "" where there is nothing to explain. */
   onState(state: LinkState, sentence: string): void;
 }
@@ -184,15 +185,17 @@ export class Link {
         return;
       }
       if (this.#outside.clock.now() - openedAt >= SETTLED_MS) this.#attempt = 0;
-      this.#wait(closeReason(code));
-    });
+      if (code === TAKEN_UP)
+        this.#connect(); // the server is well
+      else this.#wait(closeReason(code));
+    }, code);
   }
 
   /** next: unless the listener, who is told first, renewed or closed. */
-  #lose(next: () => void): void {
+  #lose(next: () => void, code?: number): void {
     this.#leave();
     const era = this.#era;
-    this.#options.onDown();
+    this.#options.onDown(code);
     if (era === this.#era) next();
   }
 

@@ -32,6 +32,7 @@ function entered(values: Partial<FormValues> = {}) {
     room,
     sent,
     hear,
+    down: (code: number) => handlers?.onDown(code),
     /** A question and its whole reply. */
     exchange: (text: string) => {
       room.write("Hi");
@@ -68,5 +69,18 @@ describe("Room", () => {
     room.looked.value = null;
     exchange("Last");
     expect([traced().length, first?.trace]).toEqual([8, null]);
+  });
+
+  it("leaves a reply to the tab that has taken it up", () => {
+    const { room, sent, hear, down } = entered();
+    room.write("Hi");
+    room.say();
+    hear(CREATED);
+    hear(delta("He", 1));
+    down(4409);
+    sent.length = 0;
+    hear({ type: "session.created", session: { model: "tiny" } });
+    expect(sent).toEqual([]);
+    expect([room.conversation.elsewhere, room.saying.value.reply]).toEqual([true, null]);
   });
 });

@@ -54,6 +54,14 @@ test("a dropped socket is opened again, later and later, and a healthy one start
   expect(world.heard).toEqual(Array(4).fill("down"));
 });
 
+test("a session that another connection took up is told by its code, and a new one is there at once", () => {
+  const world = new World();
+  world.link.renew();
+  world.socket.open();
+  world.socket.drop(4409);
+  expect([world.code, world.state, world.sockets.length]).toEqual([4409, "connecting", 2]);
+});
+
 test.each([
   ["", 401, "locked", /asks for an API key/],
   ["k", 401, "locked", /refused this API key/],

@@ -52,6 +52,8 @@ export class World {
   react: (heard: LinkState | "down") => void = () => {};
   asked: { url: string; headers: unknown } | null = null;
   time = 0;
+  /** What the last socket that is gone was closed with. */
+  code: number | undefined;
   /** Of the answer to the probe; 0: there is no network, NaN: no answer ever. */
   status = 200;
   body: unknown = {};
@@ -70,7 +72,8 @@ export class World {
         probe: "http://host/v1/models",
         key,
         onEvent: (event) => this.heard.push(event),
-        onDown: () => {
+        onDown: (code) => {
+          this.code = code;
           this.heard.push("down");
           this.react("down");
         },
