@@ -12,13 +12,11 @@ import type { Fault, ResponseBody, ServerEvent } from "../wire/events";
 import { sameAgain } from "./again";
 import { end, ending, grow, name, THOUGHTS } from "./growth";
 import { type Effect, type Notice, type Phase, type Prefilled, send } from "./outcome";
-import { tooLong } from "./requests";
+import { tooLong, unsendable } from "./requests";
 import { Session } from "./session";
 import { begun, LOST, newReply, newTurn, type Running, type Turn, type TurnState } from "./turns";
 
-const ELSEWHERE = "being written in another tab";
 const WAIT = "The reply is being written in another tab; it is here when it is over, and then you can go on.";
-const TOO_LONG = "This message is too long to send, about 1 MB; shorten it.";
 const ASKS_PER_TURN = 2; // a turn whose socket drops before anything came is asked once more by itself
 
 export class Conversation {
@@ -49,13 +47,13 @@ export class Conversation {
   /** The person writes, and has written `text` so far. */
   type(text: string, instructions: string): Effect[] {
     if (text.trim() === "") this.prefilled = null;
-    return this.#session.linked ? send(this.#session.type(text, instructions)) : [];
+    return this.#session.linked && !tooLong(instructions) ? send(this.#session.type(text, instructions)) : [];
   }
 
   /** The person sends `text`. */
   say(text: string, settings: Settings, now: number): Effect[] {
     if (this.busy || text.trim() === "") return [];
-    if (this.#refuses(text)) return [{ do: "restore", text }];
+    if (this.#refuses(text, this.turns)) return [{ do: "restore", text }];
     this.#before = null;
     this.turns.push(newTurn("user", text));
     const message = this.#session.linked ? send(this.#session.message(text)) : [];
@@ -65,15 +63,16 @@ export class Conversation {
   /** The person's turn `key` becomes `text` and is asked again; what came after it is cut off, and can be had back. */
   edit(key: number, text: string, settings: Settings, now: number): Effect[] {
     const at = this.turns.findIndex((turn) => turn.key === key && turn.role === "user");
-    if (this.busy || at < 0 || text.trim() === "" || this.#refuses(text)) return [];
+    if (this.busy || at < 0 || text.trim() === "" || this.#refuses(text, this.turns.slice(0, at))) return [];
     return this.#replace(at, [newTurn("user", text)], "The turn and what came after it are replaced.", settings, now);
   }
 
   /** Another reply in place of the last one, or the one that is missing. */
   retry(settings: Settings, now: number): Effect[] {
-    if (this.busy || this.turns.length === 0 || this.#refuses("")) return [];
+    const said = this.turns.length - (this.reply ? 1 : 0);
+    if (this.busy || this.turns.length === 0 || this.#refuses("", this.turns.slice(0, said))) return [];
     const sentence = ["The reply is replaced.", sameAgain(this.reply, settings)].filter(Boolean).join(" ");
-    return this.#replace(this.turns.length - (this.reply ? 1 : 0), [], sentence, settings, now);
+    return this.#replace(said, [], sentence, settings, now);
   }
 
   /** The turns as they were before the newest edit. */
@@ -84,13 +83,13 @@ export class Conversation {
   /** Stops the reply; what has arrived stays. */
   stop(): Effect[] {
     if (this.phase !== "asking" && this.phase !== "replying") return [];
-    if (!this.#session.linked) {
-      if (!this.#begun) return this.#withdraw(null);
-      this.#end("stopped", "stopped");
-      return [];
+    if (this.#session.linked) {
+      this.phase = "stopping";
+      return send(this.#session.cancel());
     }
-    this.phase = "stopping";
-    return send(this.#session.cancel());
+    if (!this.#begun) return this.#withdraw(null);
+    this.#end("stopped", "stopped");
+    return [];
   }
 
   /** The server did not confirm a stop in time: leave its session behind. */
@@ -177,7 +176,7 @@ export class Conversation {
     this.phase = "idle";
     this.#session.settle();
     this.elsewhere = true;
-    if (this.reply) this.reply.note = ELSEWHERE;
+    if (this.reply) this.reply.note = "being written in another tab";
   }
 
   // A reply would outlive its socket, so it is stopped first.
@@ -188,8 +187,9 @@ export class Conversation {
     return [...cancel, { do: "renew" }];
   }
 
-  #refuses(text: string): boolean {
-    const why = this.elsewhere ? WAIT : tooLong(text) ? TOO_LONG : null;
+  // Whether `text` cannot be said after `turns`, which the person is told.
+  #refuses(text: string, turns: readonly Turn[]): boolean {
+    const why = this.elsewhere ? WAIT : unsendable(text, turns);
     if (why !== null) this.notice = { text: why };
     return why !== null;
   }
@@ -232,7 +232,7 @@ export class Conversation {
 
   // An empty session gets everything said so far.
   #replay(now: number): Effect[] {
-    if (this.elsewhere) return []; // there is another session when it is over
+    if (this.elsewhere || unsendable("", this.turns)) return []; // nothing can be asked of this session
     const said = send(this.#session.replay(this.turns));
     return this.phase === "asking" ? [...said, ...this.#ask(now)] : said;
   }

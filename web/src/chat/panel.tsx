@@ -61,7 +61,7 @@ export interface PanelProps {
 }
 
 export function Panel({ room, settings, theme, apiKey, wanted, done }: PanelProps) {
-  const fields = useRef(new Map<string, HTMLInputElement>());
+  const fields = useRef(new Map<string, HTMLInputElement | HTMLTextAreaElement>());
   const values = settings.value;
   const problem = room.problem.value;
   const set = (name: TextField, value: string) => {
@@ -80,6 +80,9 @@ export function Panel({ room, settings, theme, apiKey, wanted, done }: PanelProp
         <label for="instructions">System prompt</label>
         <textarea
           id="instructions"
+          ref={(field) => {
+            if (field) fields.current.set("instructions", field);
+          }}
           rows={4}
           dir="auto"
           placeholder="How the model should answer"

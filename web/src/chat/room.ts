@@ -12,6 +12,7 @@ import type { Server } from "../wire/server";
 import { Conversation } from "./conversation";
 import type { Effect } from "./outcome";
 import { Records } from "./records";
+import { LONG_PROMPT, tooLong } from "./requests";
 import type { Saying } from "./spoken";
 import { forgetSteps, type Turn } from "./turns";
 
@@ -229,8 +230,10 @@ export class Room {
 
   #settings(): Settings | null {
     const parsed = parse(this.#values.value, drawSeed);
-    this.problem.value = isProblem(parsed) ? parsed : null;
-    return isProblem(parsed) ? null : parsed;
+    const long = !isProblem(parsed) && tooLong(parsed.instructions);
+    const checked: Settings | Problem = long ? { field: "instructions", sentence: LONG_PROMPT } : parsed;
+    this.problem.value = isProblem(checked) ? checked : null;
+    return isProblem(checked) ? null : checked;
   }
 
   #act(what: (now: number) => Effect[]): void {

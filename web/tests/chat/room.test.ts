@@ -83,4 +83,13 @@ describe("Room", () => {
     expect(sent).toEqual([]);
     expect([room.conversation.elsewhere, room.saying.value.reply]).toEqual([true, null]);
   });
+
+  it("names a system prompt that no frame holds, and sends none of it", () => {
+    const { room, sent } = entered({ instructions: "x".repeat(2_000_000) });
+    room.write("Hi");
+    room.say();
+    expect(room.problem.value).toMatchObject({ field: "instructions", sentence: expect.stringContaining("too long") });
+    expect([room.draft.value, room.conversation.turns]).toEqual(["Hi", []]);
+    expect(sent).toEqual([]);
+  });
 });
