@@ -104,7 +104,7 @@ export class Shelf {
 
   /** title: "" for the first words again. */
   rename(id: string, title: string): Promise<void> {
-    return this.#after(async () => {
+    return this.#asked(async () => {
       const given = title.trim() || null;
       if (await this.#outside.cabinet.rename(id, given)) {
         if (id === this.#current.id) this.#current.title = given;
@@ -116,14 +116,15 @@ export class Shelf {
 
   /** Removes a kept conversation; `restore` brings it back. */
   remove(id: string): Promise<void> {
-    return this.#after(async () => {
-      this.removed.value = (await this.#outside.cabinet.load(id)) ?? null;
+    return this.#asked(async () => {
+      const kept = (await this.#outside.cabinet.load(id)) ?? null;
       await this.#remove(id);
+      this.removed.value = kept; // only now, for the store may have refused it
     });
   }
 
   restore(): Promise<void> {
-    return this.#after(async () => {
+    return this.#asked(async () => {
       const kept = this.removed.value;
       if (!kept) return;
       let { id } = kept;
@@ -132,7 +133,7 @@ export class Shelf {
         await this.#outside.cabinet.save({ ...kept, id, title: copyOf(kept) }, 0);
         this.notice.value = RESTORED;
       }
-      this.removed.value = null; // only now, for the store may have refused it
+      this.removed.value = null;
       this.#outside.tell({ id, settled: false });
       await this.#list();
     });
@@ -159,6 +160,7 @@ export class Shelf {
   async #put(current: Pick<Kept, "id" | "title" | "revision">, turns: KeptTurn[]): Promise<boolean> {
     const kept = { ...current, turns, at: this.#outside.now(), revision: current.revision + 1 };
     const done = await this.#outside.cabinet.save(kept, current.revision);
+    this.#failed = false;
     if (done) current.revision = kept.revision;
     return done;
   }
@@ -173,7 +175,14 @@ export class Shelf {
     this.entries.value = await this.#outside.cabinet.list();
   }
 
-  // One after the other, so that each finds what the one before it left. A failure is told once and ends nothing.
+  // What the person asked for: that it could not be done is told each time.
+  #asked(work: () => Promise<void>): Promise<void> {
+    this.#failed = false;
+    return this.#after(work);
+  }
+
+  // One after the other, so that each finds what the one before it left. A failure ends nothing, and is told once until
+  // something could be kept again.
   #after<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#queue.then(work);
     this.#queue = done.catch(() => null);

@@ -36,6 +36,7 @@ export class Drawer {
     return there !== undefined;
   }
   async remove(id: string) {
+    if (this.full) throw new DOMException("full", "QuotaExceededError");
     this.kept.delete(id);
   }
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { titleOf } from "../../src/chat/cabinet";
 import { COPIED, GONE, NOT_KEPT, RESTORED, Shelf, type Word } from "../../src/chat/shelf";
+import type { KeptTurn } from "../../src/chat/turns";
 import { Drawer, turn } from "./drawer";
 
 let ids = 0;
@@ -198,17 +199,37 @@ describe("Shelf", () => {
     expect(await two.heard({ id: "other", settled: true })).toBeNull();
   });
 
-  it("says once that nothing is kept, and goes on", async () => {
+  it("says once that nothing is kept, and again after it could be", async () => {
     const drawer = new Drawer();
+    const { shelf } = tab(drawer);
+    const told = async (turns: KeptTurn[]) => {
+      shelf.notice.value = "";
+      await shelf.save(turns);
+      return shelf.notice.value;
+    };
     drawer.full = true;
+    expect(await told([turn("Hi")])).toBe(NOT_KEPT);
+    expect(await told([turn("Hi")])).toBe("");
+    drawer.full = false;
+    expect(await told([turn("Hi")])).toBe("");
+    expect(titles(shelf)).toEqual(["Hi"]);
+    drawer.full = true;
+    expect(await told([turn("Hi"), turn("More")])).toBe(NOT_KEPT);
+  });
+
+  it("says of all that was asked for that it could not be done", async () => {
+    const drawer = new Drawer();
     const { shelf } = tab(drawer);
     await shelf.save([turn("Hi")]);
-    expect(shelf.notice.value).toBe(NOT_KEPT);
-    shelf.notice.value = "";
-    await shelf.save([turn("Hi")]);
-    expect(shelf.notice.value).toBe("");
+    drawer.full = true;
+    for (const deed of [() => shelf.rename(shelf.id, "Mine"), () => shelf.remove(shelf.id)]) {
+      shelf.notice.value = "";
+      await deed();
+      expect([shelf.notice.value, shelf.removed.value, titles(shelf)]).toEqual([NOT_KEPT, null, ["Hi"]]);
+    }
     drawer.full = false;
-    await shelf.save([turn("Hi")]);
-    expect(titles(shelf)).toEqual(["Hi"]);
+    shelf.notice.value = "";
+    await shelf.rename("none", "Mine");
+    expect(shelf.notice.value).toBe(GONE);
   });
 });
