@@ -22,12 +22,22 @@ export interface Entry {
 }
 
 const LONGEST_TITLE = 60; // characters
+const UNTITLED = "Conversation";
+const LOOKED_AT = 100; // lines
+
+// Some that draw nothing are letters or symbols all the same, such as the Hangul fillers and the empty Braille pattern.
+const VISIBLE = /[^\s\p{Cc}\p{Cf}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/u;
+
+/** `text` without the space around it; null where nothing of it can be seen. */
+export function titleFrom(text: string): string | null {
+  return VISIBLE.test(text) ? text.trim() : null;
+}
 
 export function titleOf({ title, turns }: Pick<Kept, "title" | "turns">): string {
-  const words = turns.find(({ role }) => role === "user")?.text.trim() ?? "";
-  const line = Array.from(words.split("\n", 1)[0] ?? "");
+  const lines = turns.find(({ role }) => role === "user")?.text.split("\n", LOOKED_AT) ?? [];
+  const line = Array.from(lines.map(titleFrom).find((words) => words !== null) ?? "");
   const short = line.length > LONGEST_TITLE ? `${line.slice(0, LONGEST_TITLE - 1).join("")}…` : line.join("");
-  return title ?? (short || "Conversation");
+  return titleFrom(title ?? "") ?? (short || UNTITLED);
 }
 
 /** Whether what was stored is a line of the list: another version of the page may have stored something else. */
@@ -58,7 +68,8 @@ export class Cabinet {
   async list(): Promise<Entry[]> {
     const range = IDBKeyRange.bound("entry:", "entry;", false, true);
     const entries = await this.#use<unknown[]>("readonly", (store) => promisifyRequest(store.getAll(range)));
-    return entries.filter(isEntry).sort((a, b) => b.at - a.at);
+    const lines = entries.filter(isEntry).map((entry) => ({ ...entry, title: titleFrom(entry.title) ?? UNTITLED }));
+    return lines.sort((a, b) => b.at - a.at);
   }
 
   async load(id: string): Promise<Kept | undefined> {

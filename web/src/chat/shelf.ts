@@ -3,7 +3,7 @@
 
 import { type Signal, signal } from "@preact/signals";
 import type { Cabinet, Entry, Kept } from "./cabinet";
-import { titleOf } from "./cabinet";
+import { titleFrom, titleOf } from "./cabinet";
 import { type KeptTurn, runs } from "./turns";
 
 export const NOT_KEPT =
@@ -105,7 +105,7 @@ export class Shelf {
   /** title: "" for the first words again. */
   rename(id: string, title: string): Promise<void> {
     return this.#asked(async () => {
-      const given = title.trim() || null;
+      const given = titleFrom(title);
       if (await this.#outside.cabinet.rename(id, given)) {
         if (id === this.#current.id) this.#current.title = given;
         this.#outside.tell({ id, settled: false }); // of the turns there is no news

@@ -35,6 +35,15 @@ describe("titleOf", () => {
     expect(Array.from(titleOf({ title: null, turns: [turn("🦆".repeat(80))] }))).toHaveLength(60);
     expect(titleOf({ title: null, turns: [] })).toBe("Conversation");
   });
+
+  it("is nothing that cannot be seen", () => {
+    for (const blank of ["", " \n ", "\u200b", "\u3164\u2800\u00ad", "\u202e"]) {
+      expect(titleOf({ title: blank, turns: [turn("Hi")] })).toBe("Hi");
+      expect(titleOf({ title: null, turns: [turn(`${blank}\nHi`)] })).toBe("Hi");
+      expect(titleOf({ title: null, turns: [turn(blank)] })).toBe("Conversation");
+    }
+    for (const seen of ["é", "漢", "🦆", "…", "٣"]) expect(titleOf({ title: seen, turns: [] })).toBe(seen);
+  });
 });
 
 describe("Shelf", () => {
