@@ -9,6 +9,9 @@ export const ODD_KEY = "This API key holds a character that a browser cannot sen
 /** Where a server took the connection, or not even that, and then said nothing; a clause as `closeReason` gives. */
 export const SILENT = "The server does not answer";
 
+/** As above. */
+export const NO_SOCKET = "This browser opens no WebSocket (an extension or a policy may forbid it)";
+
 const UNREACHABLE = "The server cannot be reached";
 
 /** In the shape of the server's own error events; the id belongs to no event of ours, so it refuses no turn. */

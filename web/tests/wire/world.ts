@@ -58,7 +58,7 @@ export class World {
   status = 200;
   body: unknown = {};
 
-  constructor(key = "") {
+  constructor(key = "", Socket: unknown = null) {
     const sockets = this.sockets;
     class Recorded extends FakeSocket {
       constructor(url: string, protocols: string[]) {
@@ -70,6 +70,7 @@ export class World {
       {
         url: "ws://host/v1/realtime",
         probe: "http://host/v1/models",
+        secrets: "http://host/v1/secrets",
         key,
         onEvent: (event) => this.heard.push(event),
         onDown: (code) => {
@@ -83,7 +84,7 @@ export class World {
         },
       },
       {
-        WebSocket: Recorded as unknown as typeof WebSocket,
+        WebSocket: (Socket === null ? Recorded : Socket) as typeof WebSocket,
         fetch: async (url, options) => {
           this.asked = { url: String(url), headers: options?.headers };
           if (Number.isNaN(this.status)) {
