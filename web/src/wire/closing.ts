@@ -1,5 +1,6 @@
 // Why a socket is not open, in words for a person.
 
+import { ownWords } from "./errors";
 import type { ServerEvent } from "./events";
 
 export const NEEDS_KEY = "This server asks for an API key; enter it in the settings.";
@@ -49,7 +50,7 @@ export function closeReason(code: number): string {
 /** Why a socket was refused, from the answer to an ordinary request that asks the same; a clause as above. */
 export async function refusalReason(answer: Response): Promise<string> {
   const known = REFUSED.get(answer.status);
-  return known ?? (answer.ok ? undefined : await ownWords(answer)) ?? "The server refused the connection";
+  return known || (answer.ok ? "" : await whyRefused(answer)) || "The server refused the connection";
 }
 
 /** Why a request got no answer, as a clause; given: its signal, which is aborted where the page's patience ended. */
@@ -63,10 +64,10 @@ export function tryingAgain(reason: string, ms: number): string {
 }
 
 /** What a refusal says about itself; an answer that is not the server's own error has nothing to say. */
-async function ownWords(answer: Response): Promise<string | undefined> {
+async function whyRefused(answer: Response): Promise<string> {
   try {
-    return (await answer.json()).error.message.replace(/\.$/, "");
+    return ownWords((await answer.json()).error.message).replace(/\.$/, "");
   } catch {
-    return undefined;
+    return "";
   }
 }
