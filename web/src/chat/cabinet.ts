@@ -46,6 +46,11 @@ export function isEntry(stored: unknown): stored is Entry {
   return typeof id === "string" && typeof title === "string" && typeof at === "number";
 }
 
+/** An entry with a title that can be seen and a time that can be compared. */
+export function shown({ id, title, at }: Entry): Entry {
+  return { id, title: titleFrom(title) ?? UNTITLED, at: Number.isFinite(at) ? at : 0 };
+}
+
 /** What was stored as the conversation `id`, as far as it is one; undefined where it is none. */
 export function keptFrom(id: string, stored: unknown): Kept | undefined {
   const { title, turns, at, revision } = (stored ?? {}) as Partial<Kept>;
@@ -55,8 +60,8 @@ export function keptFrom(id: string, stored: unknown): Kept | undefined {
     id,
     title: typeof title === "string" ? title : null,
     turns: turnsFrom(turns),
-    at: typeof at === "number" ? at : 0,
-    revision: typeof revision === "number" ? revision : 0,
+    at: Number.isFinite(at) ? Number(at) : 0,
+    revision: Number.isSafeInteger(revision) ? Number(revision) : 0, // NaN would equal no revision, not even itself
   };
 }
 
@@ -68,8 +73,10 @@ export class Cabinet {
   async list(): Promise<Entry[]> {
     const range = IDBKeyRange.bound("entry:", "entry;", false, true);
     const entries = await this.#use<unknown[]>("readonly", (store) => promisifyRequest(store.getAll(range)));
-    const lines = entries.filter(isEntry).map((entry) => ({ ...entry, title: titleFrom(entry.title) ?? UNTITLED }));
-    return lines.sort((a, b) => b.at - a.at);
+    return entries
+      .filter(isEntry)
+      .map(shown)
+      .sort((a, b) => b.at - a.at);
   }
 
   async load(id: string): Promise<Kept | undefined> {

@@ -116,12 +116,12 @@ function newest(thoughts: string): string {
   return `…${thoughts.slice(1 - LONGEST_THOUGHTS).replace(/^[\udc00-\udfff]/, "")}`;
 }
 
-/** Stored turns back as turns. Only the last one can still run. */
+/** Stored turns back as turns. Only a reply at the end can still run. */
 export function unkeep(kept: readonly KeptTurn[]): Turn[] {
   return kept.map((turn, i) => {
     const { role, text, thoughts = "", state, note, place = null, unread = null, ...more } = turn;
     const read = newTurn(role, text, { thoughts, state, note, place, more, unread });
-    if (state === "running" && i < kept.length - 1) {
+    if (state === "running" && (role === "user" || i < kept.length - 1)) {
       Object.assign(read, { state: "interrupted", note: note || LOST, place: null });
     }
     return read;

@@ -61,6 +61,7 @@ it("takes a reply that is not the last for broken off, whatever it says", () => 
   const [first, , last] = unkeep([running, { role: "user", text: "Hi", state: "done", note: "" }, running]);
   expect(first).toMatchObject({ state: "interrupted", note: "connection lost", place: null });
   expect(last).toMatchObject({ state: "running", place: { id: "r" } });
+  expect(unkeep([{ role: "user", text: "Hi", state: "running", note: "" }])[0]?.state).toBe("interrupted");
 });
 
 it("takes nothing of a stored turn but what it knows", () => {
