@@ -1,5 +1,4 @@
-// The conversation without I/O: what the person does and what the server says come in, effects go out, to be carried
-// out in order.
+// The conversation without I/O: what the person does and what the server says come in, effects go out in order.
 //
 // A session lives as long as its socket, a reply outlives it for a while. The page owns the conversation, so a lost
 // socket loses nothing: on session.created a running reply is taken up where it broke off, and where that cannot be,
@@ -12,11 +11,10 @@ import type { Fault, ResponseBody, ServerEvent } from "../wire/events";
 import { sameAgain } from "./again";
 import { end, ending, grow, name, THOUGHTS } from "./growth";
 import { type Effect, type Notice, type Phase, type Prefilled, send } from "./outcome";
-import { tooLong, unsendable } from "./requests";
+import { tooLong, unsendable, WAIT } from "./requests";
 import { Session } from "./session";
 import { begun, LOST, newReply, newTurn, type Running, type Turn, type TurnState } from "./turns";
 
-const WAIT = "The reply is being written in another tab; it is here when it is over, and then you can go on.";
 const ASKS_PER_TURN = 2; // a turn whose socket drops before anything came is asked once more by itself
 
 export class Conversation {
@@ -121,9 +119,8 @@ export class Conversation {
 
   /** Another tab has taken the reply up, and this one's socket is gone for that. */
   giveWay(): void {
-    this.#session.linked = false;
-    this.prefilled = null;
     if (this.busy) this.#leave();
+    this.down();
   }
 
   /** The socket is gone. A reply that has a name waits for the next one. */
@@ -190,8 +187,8 @@ export class Conversation {
   // Whether `text` cannot be said after `turns`, which the person is told.
   #refuses(text: string, turns: readonly Turn[]): boolean {
     const why = this.elsewhere ? WAIT : unsendable(text, turns);
-    if (why !== null) this.notice = { text: why };
-    return why !== null;
+    if (why) this.notice = { text: why };
+    return why !== "";
   }
 
   #replace(at: number, turns: Turn[], sentence: string, settings: Settings, now: number): Effect[] {
@@ -238,10 +235,8 @@ export class Conversation {
   }
 
   #grow(event: ServerEvent, now: number): void {
-    const reply = this.reply;
-    if (!reply) return;
-    grow(reply, event, now);
-    if (this.phase === "asking" && begun(reply)) this.phase = "replying";
+    if (this.reply) grow(this.reply, event, now);
+    if (this.phase === "asking" && this.#begun) this.phase = "replying";
   }
 
   #finish(body: ResponseBody, now: number): Effect[] {

@@ -4,6 +4,7 @@ import { type Settings, samplingBody } from "../settings/parse";
 import type { ClientEvent } from "../wire/events";
 import { messageEvent } from "../wire/requests";
 
+export const WAIT = "The reply is being written in another tab; it is here when it is over, and then you can go on.";
 const LONG_MESSAGE = "This message is too long to send, about 1 MB; shorten it.";
 export const LONG_PROMPT = "The system prompt is too long to send, about 1 MB; shorten it.";
 const LONG_TURN = "A turn of this conversation is too long to send, about 1 MB; edit it, or start a new conversation.";
@@ -16,10 +17,10 @@ export function tooLong(text: string): boolean {
   return new TextEncoder().encode(JSON.stringify(messageEvent("user", text))).length > LARGEST_FRAME;
 }
 
-/** Why `text` cannot be said after `turns`; null where it can. */
-export function unsendable(text: string, turns: readonly { text: string }[]): string | null {
+/** Why `text` cannot be said after `turns`; "" where it can. */
+export function unsendable(text: string, turns: readonly { text: string }[]): string {
   if (tooLong(text)) return LONG_MESSAGE;
-  return turns.some((turn) => tooLong(turn.text)) ? LONG_TURN : null;
+  return turns.some((turn) => tooLong(turn.text)) ? LONG_TURN : "";
 }
 
 /** A reply that tells its verify steps and outlives its socket. */

@@ -11,7 +11,7 @@ it("measures what a frame may hold in bytes", () => {
 });
 
 it("says why nothing can be sent", () => {
-  expect(unsendable("Hi", [{ text: "Ho" }])).toBeNull();
+  expect(unsendable("Hi", [{ text: "Ho" }])).toBe("");
   expect(unsendable(long, [])).toContain("This message is too long");
   expect(unsendable("Hi", [{ text: "Ho" }, { text: long }])).toContain("A turn of this conversation is too long");
 });
