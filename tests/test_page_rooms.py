@@ -41,7 +41,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "markdown/": "one parser in many files, which takes texts and makes nodes: all that lies in web/tests/markdown",
     **dict.fromkeys(("chat/bars.tsx", "chat/list.tsx", "chat/log.tsx", "chat/reply.tsx", "chat/view.tsx"), IN_CHAT),
     "chat/help.tsx": "as people use it, in tests/e2e/test_chat_controls.py",
-    **dict.fromkeys(("chat/outcome.ts", "chat/requests.ts", "chat/session.ts"), IN_THE_CHAT_SESSION),
+    **dict.fromkeys(("chat/outcome.ts", "chat/session.ts"), IN_THE_CHAT_SESSION),
     **dict.fromkeys(("dashboard/chart.tsx", "dashboard/choices.tsx", "dashboard/controls.tsx"), IN_DASHBOARD),
     **dict.fromkeys(("dashboard/counts.tsx", "dashboard/histogram.tsx"), IN_DASHBOARD),
     **dict.fromkeys(("offline/register.ts", "offline/worker.ts"), IN_OFFLINE),

@@ -128,6 +128,36 @@ def test_refused_turn_comes_back_to_the_composer(tab: Tab, scripted: Scripted) -
     assert page.locator(".turn").count() == 0
 
 
+def test_long_errors_leave_the_composer_in_sight(chromium: Browser, scripted: Scripted) -> None:
+    scripted.reply = lambda connection, event: say(
+        connection, "error", error={"message": "It broke, " + "and broke, " * 5_000, "event_id": event["event_id"]}
+    )
+    context = chromium.new_context(viewport={"width": 320, "height": 640})
+    tab = Tab.of(context.new_page())
+    page = tab.open(scripted.url)
+    tab.ask("Hi")
+    expect(page.locator("#notice .sentence")).to_contain_text("It broke")
+    for seen in ("#message", "#send", "#notice [data-action=dismiss]"):
+        expect(page.locator(seen)).to_be_in_viewport(ratio=1)
+    assert len(page.inner_text("#notice .sentence")) <= 500
+    context.close()
+
+
+@pytest.mark.parametrize(("motion", "animation"), [("no-preference", "chat-pulse"), ("reduce", "none")])
+def test_the_end_of_a_running_reply_moves_where_that_is_wanted(
+    chromium: Browser, scripted: Scripted, motion: Any, animation: str
+) -> None:
+    scripted.reply = lambda connection, event: stream(connection, "Half a")
+    context = chromium.new_context(reduced_motion=motion)
+    tab = Tab.of(context.new_page())
+    page = tab.open(scripted.url)
+    tab.ask("Hi")
+    end = page.locator(".turn.assistant .text > p")
+    expect(end).to_have_text("Half a")
+    assert end.evaluate("p => getComputedStyle(p, '::after').animationName") == animation
+    context.close()
+
+
 def test_lost_connection_loses_nothing(tab: Tab, scripted: Scripted) -> None:
     def break_off(connection: ServerConnection, event: Event) -> None:
         stream(connection, "Half a")

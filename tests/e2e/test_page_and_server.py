@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
 from browser import REPLY_MS, Tab
 from playwright.sync_api import Page, expect
+from serve_command import serving
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("chromium")]
 
@@ -93,3 +95,18 @@ def test_a_reload_changes_nothing_of_a_real_reply(tab: Tab, server: str) -> None
     tab.ask(question)
     assert tab.finish() == resumed
     assert tab.complaints == []
+
+
+def test_a_key_that_is_no_subprotocol_opens_the_server(tab: Tab, default_model: Path) -> None:
+    with serving(default_model, "--context-length", "512", "--api-key", "q4/Zk+8w==") as (_, url):
+        page = tab.open(f"{url}/")
+        page.click("#trouble [data-action=key]")
+        page.fill("#key", "q4/Zk+8w=")
+        page.click("#key-form button")
+        expect(page.locator("#trouble .sentence")).to_contain_text("refused this API key")
+        page.fill("#key", "q4/Zk+8w==")
+        page.click("#key-form button")
+        expect(page.locator("#chip")).to_have_attribute("data-state", "open")
+        page.fill("#max-tokens", "4")
+        tab.ask("Hi")
+        assert tab.finish()

@@ -3,6 +3,8 @@
 import type { ComponentChildren } from "preact";
 import type { Room } from "./room";
 
+const LONG = 120; // characters from which a sentence may have to be scrolled
+
 interface BarProps {
   id: string;
   sentence: string;
@@ -14,7 +16,9 @@ interface BarProps {
 function Bar({ id, sentence, alert = false, children }: BarProps) {
   return (
     <div id={id} class="bar chat-bar" role={alert ? "alert" : undefined} hidden={sentence === ""}>
-      <p class="sentence">{sentence}</p>
+      <p class="sentence" tabIndex={sentence.length > LONG ? 0 : undefined}>
+        {sentence}
+      </p>
       {children}
     </div>
   );

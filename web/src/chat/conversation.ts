@@ -1,5 +1,4 @@
-// The conversation without I/O: what the person does and what the server says come in, effects go out, to be carried
-// out in order.
+// The conversation without I/O: what the person does and what the server says come in, effects go out in order.
 //
 // A session lives as long as its socket, a reply outlives it for a while. The page owns the conversation, so a lost
 // socket loses nothing: on session.created a running reply is taken up where it broke off, and where that cannot be,
@@ -12,12 +11,11 @@ import type { Fault, ResponseBody, ServerEvent } from "../wire/events";
 import { sameAgain } from "./again";
 import { end, ending, grow, name, THOUGHTS } from "./growth";
 import { type Effect, type Notice, type Phase, type Prefilled, send } from "./outcome";
-import { tooLong } from "./requests";
+import { tooLong, unsendable, WAIT } from "./requests";
 import { Session } from "./session";
-import { begun, newReply, newTurn, type Turn, type TurnState } from "./turns";
+import { begun, LOST, newReply, newTurn, type Running, type Turn, type TurnState } from "./turns";
 
 const ASKS_PER_TURN = 2; // a turn whose socket drops before anything came is asked once more by itself
-const LOST = "connection lost";
 
 export class Conversation {
   turns: Turn[] = [];
@@ -27,6 +25,8 @@ export class Conversation {
   model = "";
   /** null: nothing is computed ahead, or it is not known. */
   prefilled: Prefilled | null = null;
+  /** The last reply comes to another tab. */
+  elsewhere = false;
 
   readonly #session = new Session();
   #asks = 0;
@@ -39,22 +39,19 @@ export class Conversation {
   /** The last turn where it is the model's. */
   get reply(): Turn | null {
     const last = this.turns.at(-1);
-    return last?.role === "assistant" ? last : null;
+    return last?.role === "assistant" && last.unread === null ? last : null;
   }
 
   /** The person writes, and has written `text` so far. */
   type(text: string, instructions: string): Effect[] {
     if (text.trim() === "") this.prefilled = null;
-    return this.#session.linked ? send(this.#session.type(text, instructions)) : [];
+    return this.#session.linked && !tooLong(instructions) ? send(this.#session.type(text, instructions)) : [];
   }
 
   /** The person sends `text`. */
   say(text: string, settings: Settings, now: number): Effect[] {
     if (this.busy || text.trim() === "") return [];
-    if (tooLong(text)) {
-      this.#refuseLength();
-      return [{ do: "restore", text }];
-    }
+    if (this.#refuses(text, this.turns)) return [{ do: "restore", text }];
     this.#before = null;
     this.turns.push(newTurn("user", text));
     const message = this.#session.linked ? send(this.#session.message(text)) : [];
@@ -64,19 +61,16 @@ export class Conversation {
   /** The person's turn `key` becomes `text` and is asked again; what came after it is cut off, and can be had back. */
   edit(key: number, text: string, settings: Settings, now: number): Effect[] {
     const at = this.turns.findIndex((turn) => turn.key === key && turn.role === "user");
-    if (this.busy || at < 0 || text.trim() === "") return [];
-    if (tooLong(text)) {
-      this.#refuseLength();
-      return [];
-    }
+    if (this.busy || at < 0 || text.trim() === "" || this.#refuses(text, this.turns.slice(0, at))) return [];
     return this.#replace(at, [newTurn("user", text)], "The turn and what came after it are replaced.", settings, now);
   }
 
   /** Another reply in place of the last one, or the one that is missing. */
   retry(settings: Settings, now: number): Effect[] {
-    if (this.busy || this.turns.length === 0) return [];
+    const said = this.turns.length - (this.reply ? 1 : 0);
+    if (this.busy || this.turns.length === 0 || this.#refuses("", this.turns.slice(0, said))) return [];
     const sentence = ["The reply is replaced.", sameAgain(this.reply, settings)].filter(Boolean).join(" ");
-    return this.#replace(this.turns.length - (this.reply ? 1 : 0), [], sentence, settings, now);
+    return this.#replace(said, [], sentence, settings, now);
   }
 
   /** The turns as they were before the newest edit. */
@@ -87,13 +81,13 @@ export class Conversation {
   /** Stops the reply; what has arrived stays. */
   stop(): Effect[] {
     if (this.phase !== "asking" && this.phase !== "replying") return [];
-    if (!this.#session.linked) {
-      if (!this.#begun) return this.#withdraw(null);
-      this.#end("stopped", "stopped");
-      return [];
+    if (this.#session.linked) {
+      this.phase = "stopping";
+      return send(this.#session.cancel());
     }
-    this.phase = "stopping";
-    return send(this.#session.cancel());
+    if (!this.#begun) return this.#withdraw(null);
+    this.#end("stopped", "stopped");
+    return [];
   }
 
   /** The server did not confirm a stop in time: leave its session behind. */
@@ -104,24 +98,29 @@ export class Conversation {
     return renew;
   }
 
-  /**
-   * Other turns in place of these; none for a new conversation. What runs is stopped. A last turn that was running when
-   * it was kept is taken up again where `resume` says so, and told as broken off otherwise.
-   */
-  load(turns: Turn[], resume = false): Effect[] {
+  /** Other turns in place of these; none for a new conversation. What runs here is stopped. */
+  load(turns: Turn[], running: Running = "lost"): Effect[] {
     const renew = this.#renew();
     if (this.busy) this.#end("stopped", "stopped");
     this.turns = [...turns];
     this.notice = null;
     this.#before = null;
+    this.elsewhere = false;
     const last = this.reply;
     if (last?.state !== "running") return renew;
-    if (last.place && resume) {
+    if (running === "elsewhere") this.#leave();
+    else if (last.place && running === "here") {
       this.phase = "replying";
       this.#asks = ASKS_PER_TURN;
       last.trace = new Trace(null);
     } else this.#end("interrupted", LOST);
     return renew;
+  }
+
+  /** Another tab has taken the reply up, and this one's socket is gone for that. */
+  giveWay(): void {
+    if (this.busy) this.#leave();
+    this.down();
   }
 
   /** The socket is gone. A reply that has a name waits for the next one. */
@@ -170,6 +169,13 @@ export class Conversation {
     return this.busy && (id === undefined || !place || id === place.id);
   }
 
+  #leave(): void {
+    this.phase = "idle";
+    this.#session.settle();
+    this.elsewhere = true;
+    if (this.reply) this.reply.note = "being written in another tab";
+  }
+
   // A reply would outlive its socket, so it is stopped first.
   #renew(): Effect[] {
     const cancel = this.#session.linked && this.busy ? send(this.#session.cancel()) : [];
@@ -178,8 +184,11 @@ export class Conversation {
     return [...cancel, { do: "renew" }];
   }
 
-  #refuseLength(): void {
-    this.notice = { text: "This message is too long to send, about 1 MB; shorten it." };
+  // Whether `text` cannot be said after `turns`, which the person is told.
+  #refuses(text: string, turns: readonly Turn[]): boolean {
+    const why = this.elsewhere ? WAIT : unsendable(text, turns);
+    if (why) this.notice = { text: why };
+    return why !== "";
   }
 
   #replace(at: number, turns: Turn[], sentence: string, settings: Settings, now: number): Effect[] {
@@ -220,15 +229,14 @@ export class Conversation {
 
   // An empty session gets everything said so far.
   #replay(now: number): Effect[] {
+    if (this.elsewhere || unsendable("", this.turns)) return []; // nothing can be asked of this session
     const said = send(this.#session.replay(this.turns));
     return this.phase === "asking" ? [...said, ...this.#ask(now)] : said;
   }
 
   #grow(event: ServerEvent, now: number): void {
-    const reply = this.reply;
-    if (!reply) return;
-    grow(reply, event, now);
-    if (this.phase === "asking" && begun(reply)) this.phase = "replying";
+    if (this.reply) grow(this.reply, event, now);
+    if (this.phase === "asking" && this.#begun) this.phase = "replying";
   }
 
   #finish(body: ResponseBody, now: number): Effect[] {

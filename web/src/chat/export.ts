@@ -29,7 +29,7 @@ export function markdownFile(title: string | null, turns: KeptTurn[]): Exported 
 export function jsonFile(title: string | null, turns: KeptTurn[], instructions: string, model: string): Exported {
   const name = titleOf({ title, turns });
   const system = instructions ? [{ role: "system", content: instructions }] : [];
-  const said = turns.map(({ role, text }) => ({ role, content: text }));
+  const said = turns.flatMap(({ role, text, unread }) => (unread ? [] : [{ role, content: text }]));
   const notes = turns.map(({ state, note, thoughts }) => ({ state, note, thoughts })); // no API takes thoughts back
   const content = JSON.stringify({ title: name, model, messages: [...system, ...said], turns: notes }, null, 2);
   return { name: fileName(name, "json"), type: "application/json", content: `${content}\n` };

@@ -1,17 +1,18 @@
 // The keys, in a dialog of the browser's own: it keeps the focus, and Esc closes it.
 
 import { Fragment } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { PLACED, SHORTCUTS } from "./shortcuts";
 
 export function Help({ open, close }: { open: boolean; close(): void }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  // At once, for the next key may be the dialog's; and it closes by Esc before the page knows by its "close".
+  useLayoutEffect(() => {
     if (open) dialog.current?.showModal();
     else dialog.current?.close();
   }, [open]);
   return (
-    <dialog id="help" class="chat-help" aria-labelledby="help-title" ref={dialog} onClose={close}>
+    <dialog id="help" class="chat-help" aria-labelledby="help-title" ref={dialog} onCancel={close} onClose={close}>
       <h2 id="help-title">Keys</h2>
       <dl>
         {[...PLACED, ...SHORTCUTS].map(({ keys, what }) => (

@@ -1,12 +1,12 @@
 // The turns, oldest first, with the end in sight until the person scrolls away from it.
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { Parts } from "./parts";
 import type { Room } from "./room";
 import { Starters } from "./starters";
-import { type TurnActions, TurnView } from "./turn";
+import type { TurnActions } from "./turn";
 
 const NEAR_END = 48; // pixels from the end within which the log follows the text
-const AT_ONCE = 12; // turns that a frame may mount: a long conversation is there from its end, and fills upwards
 
 export interface LogProps {
   room: Room;
@@ -17,33 +17,17 @@ export interface LogProps {
 
 export function Log({ room, actions, ask }: LogProps) {
   room.shape.value;
-  const { turns, busy } = room.conversation;
+  const { turns } = room.conversation;
   const { log, inside, toEnd, away } = useFollowing();
-  const first = useFilling(turns[0]?.key, turns.length);
   const sent = turns.findLast(({ role }) => role === "user")?.key;
   useLayoutEffect(toEnd, [sent]); // what the person sends is in sight
-  const shown = room.looked.value;
   return (
     <>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reachable by keyboard */}
       <div id="log" role="log" aria-live="off" aria-label="Conversation" tabIndex={0} ref={log}>
         <div class="chat-turns" ref={inside}>
           {turns.length === 0 && <Starters ask={ask} />}
-          {turns.slice(first).map((turn, i) => (
-            <TurnView
-              key={turn.key}
-              turn={turn}
-              state={turn.state}
-              note={turn.note}
-              last={first + i === turns.length - 1}
-              busy={busy}
-              editing={room.editing.value === turn.key}
-              looked={shown === turn.key}
-              traced={turn.trace !== null && turn.trace.steps.length > 0}
-              tick={room.frames.tick}
-              actions={actions}
-            />
-          ))}
+          <Parts room={room} actions={actions} />
         </div>
       </div>
       {away && (
@@ -60,18 +44,6 @@ export function Log({ room, actions, ask }: LogProps) {
       )}
     </>
   );
-}
-
-/** The index of the first turn that is mounted; it goes down to 0 frame by frame. which: another conversation's, another value. */
-function useFilling(which: number | undefined, count: number): number {
-  const [filled, fill] = useState({ which, first: Math.max(0, count - AT_ONCE) });
-  const first = filled.which === which ? filled.first : Math.max(0, count - AT_ONCE);
-  useEffect(() => {
-    if (first === 0) return;
-    const frame = requestAnimationFrame(() => fill({ which, first: Math.max(0, first - AT_ONCE) }));
-    return () => cancelAnimationFrame(frame);
-  }, [which, first]);
-  return Math.min(first, count);
 }
 
 function useFollowing() {

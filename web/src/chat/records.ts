@@ -1,38 +1,44 @@
 // When the open conversation is kept, and how it comes back: the shelf with the browser's clocks and channels.
 
 import { recall, remember } from "../settings/storage";
-import { Cabinet } from "./cabinet";
+import { Cabinet, type Kept } from "./cabinet";
+import { type Channel, channel } from "./channel";
 import { type Outside, Shelf, type Word } from "./shelf";
-import { keep, type Turn, unkeep } from "./turns";
+import { keep, type Running, runs, type Turn, unkeep } from "./turns";
+import { Writers } from "./writers";
 
 const PAUSE_MS = 1_000; // while a reply streams it is kept this often
+const WATCH_MS = 5_000; // a tab that writes a reply is asked this often whether it is still there
 const session = () => sessionStorage; // each tab has its own open conversation
 
 export interface RecordsOptions {
   turns(): Turn[];
-  /** Whether the person or a reply is at the turns, so that they must not change under them. */
-  at(): boolean;
-  /** These turns in place of the open ones. resume: a reply that was running is this tab's to take up. */
-  show(turns: Turn[], resume: boolean): void;
+  /** Whether a reply comes to this tab. */
+  busy(): boolean;
+  /** Whether the person is at a turn, so that it must not change under the hands. */
+  editing(): boolean;
+  /** Whether the last reply comes to another tab. */
+  elsewhere(): boolean;
+  /** These turns in place of the open ones; running: what becomes of a last one that was running. */
+  show(turns: Turn[], running: Running): void;
 }
 
 export class Records {
   readonly shelf: Shelf;
   readonly #options: RecordsOptions;
-  readonly #channel = new BroadcastChannel("paceline.conversations");
+  readonly #channel: Channel<Word>;
+  readonly #writers: Writers;
   #timer = 0;
+  #watch = 0;
   #places = 0; // counts up each time something else is to stand in the open one's place
   #kept = mark([]); // of what was kept or shown last
+  #missed: Word | null = null; // what another tab told while the turns could not change
 
   constructor(options: RecordsOptions, cabinet: Outside["cabinet"] = new Cabinet()) {
     this.#options = options;
-    this.shelf = new Shelf({
-      cabinet,
-      tell: (word) => this.#channel.postMessage(word),
-      newId,
-      now: Date.now,
-    });
-    this.#channel.onmessage = ({ data }: MessageEvent<Word>) => void this.#heard(data);
+    this.#channel = channel<Word>("paceline.conversations", (word) => void this.#heard(word));
+    this.#writers = new Writers((id) => id === this.shelf.id && options.busy());
+    this.shelf = new Shelf({ cabinet, tell: (word) => this.#channel.tell(word), newId, now: Date.now });
   }
 
   /** After a reload the conversation that was open is open again. */
@@ -45,6 +51,10 @@ export class Records {
 
   /** Something may have changed: growing text is kept soon, all else at once. */
   changed(): void {
+    if (this.#missed !== null && !this.#at()) {
+      void this.#heard(this.#missed);
+      this.#missed = null;
+    }
     const { shape, length } = this.#mark();
     if (shape !== this.#kept.shape) {
       clearTimeout(this.#timer);
@@ -69,14 +79,24 @@ export class Records {
     await this.#show(id, false);
   }
 
+  /** The reply comes to another tab from now on, which keeps it. */
+  giveWay(): void {
+    this.#settle();
+  }
+
   async #show(id: string, resume: boolean): Promise<void> {
     this.#places += 1;
     const place = this.#places;
     const kept = await this.shelf.find(id);
+    const elsewhere = kept !== null && runs(kept.turns) && (await this.#writers.ask(id));
     // The person was faster, and goes on with what was opened or begun meanwhile.
     if (!kept || place !== this.#places || this.#options.turns().length > 0) return;
     this.shelf.take(kept);
-    this.#options.show(unkeep(kept.turns), resume);
+    this.#put(kept, elsewhere ? "elsewhere" : resume ? "here" : "lost");
+  }
+
+  #put(kept: Kept, running: Running): void {
+    this.#options.show(unkeep(kept.turns), running);
     this.#settle();
   }
 
@@ -84,8 +104,11 @@ export class Records {
   #settle(): void {
     clearTimeout(this.#timer);
     this.#timer = 0;
+    this.#missed = null;
     this.#kept = this.#mark();
     remember(session, "open", { id: this.shelf.id });
+    clearTimeout(this.#watch);
+    if (this.#options.elsewhere()) this.#watch = window.setTimeout(() => void this.#follow(), WATCH_MS);
   }
 
   #mark(): Mark {
@@ -97,13 +120,34 @@ export class Records {
     return shape === this.#kept.shape && length === this.#kept.length;
   }
 
+  #at(): boolean {
+    return this.#options.busy() || this.#options.editing();
+  }
+
   async #heard(word: Word): Promise<void> {
     const place = this.#places;
     const kept = await this.shelf.heard(word);
-    if (!kept || place !== this.#places || !this.#same() || this.#options.at()) return;
+    if (!kept || place !== this.#places || !this.#same()) return;
+    if (this.#at()) {
+      this.#missed = word;
+      return;
+    }
     this.shelf.adopt(kept);
-    this.#options.show(unkeep(kept.turns), false);
-    this.#settle();
+    this.#put(kept, "lost");
+  }
+
+  // The word that a reply is over may never come: the tab that it came to may be gone.
+  async #follow(): Promise<void> {
+    const place = this.#places;
+    const { id } = this.shelf;
+    const goesOn = await this.#writers.ask(id);
+    const kept = goesOn ? null : await this.shelf.find(id);
+    if (place !== this.#places || !this.#options.elsewhere()) return;
+    if (kept) {
+      this.shelf.adopt(kept);
+      this.#put(kept, "lost");
+    } else if (goesOn) this.#settle();
+    else this.#options.show(this.#options.turns(), "lost");
   }
 }
 

@@ -6,11 +6,13 @@ import { recall, remember } from "../settings/storage";
 import { Frames } from "../shell/frames";
 import { News } from "../shell/news";
 import { onWaking } from "../shell/waking";
+import { TAKEN_UP } from "../wire/closing";
 import type { Link } from "../wire/link";
 import type { Server } from "../wire/server";
 import { Conversation } from "./conversation";
 import type { Effect } from "./outcome";
 import { Records } from "./records";
+import { LONG_PROMPT, tooLong } from "./requests";
 import type { Saying } from "./spoken";
 import { forgetSteps, type Turn } from "./turns";
 
@@ -56,15 +58,18 @@ export class Room {
     this.draft = signal(drafts.find((text) => typeof text === "string") ?? "");
     this.records = new Records({
       turns: () => this.conversation.turns,
-      at: () => this.editing.value !== null || this.conversation.busy,
-      show: (turns, resume) => this.#act(() => this.conversation.load(turns, resume)),
+      busy: () => this.conversation.busy,
+      editing: () => this.editing.value !== null,
+      elsewhere: () => this.conversation.elsewhere,
+      show: (turns, running) => this.#act(() => this.conversation.load(turns, running)),
     });
+    this.editing.subscribe(() => this.records.changed());
     this.#link = server.link({
       onEvent: (event) => {
         this.#act((now) => this.conversation.receive(event, now));
         if (event.type === "session.created") this.#typed();
       },
-      onDown: () => this.#down(),
+      onDown: (code) => (code === TAKEN_UP ? this.#giveWay() : this.#down()),
       onState: (state, sentence) => {
         const aloud = this.news.change(state, sentence);
         if (aloud) this.aloud(aloud);
@@ -211,6 +216,14 @@ export class Room {
     });
   }
 
+  #giveWay(): void {
+    this.#act(() => {
+      this.conversation.giveWay();
+      return [];
+    });
+    this.records.giveWay();
+  }
+
   #setDraft(text: string): void {
     this.draft.value = text;
     clearTimeout(this.#typing);
@@ -225,8 +238,10 @@ export class Room {
 
   #settings(): Settings | null {
     const parsed = parse(this.#values.value, drawSeed);
-    this.problem.value = isProblem(parsed) ? parsed : null;
-    return isProblem(parsed) ? null : parsed;
+    const long = !isProblem(parsed) && tooLong(parsed.instructions);
+    const checked: Settings | Problem = long ? { field: "instructions", sentence: LONG_PROMPT } : parsed;
+    this.problem.value = isProblem(checked) ? checked : null;
+    return isProblem(checked) ? null : checked;
   }
 
   #act(what: (now: number) => Effect[]): void {
@@ -269,7 +284,7 @@ export class Room {
     const { busy, reply } = this.conversation;
     if (busy) this.#speaking = reply;
     else if (this.#speaking) {
-      this.aloud(this.#speaking.note, this.#speaking);
+      this.aloud(this.#speaking.note, this.conversation.elsewhere ? null : this.#speaking);
       this.#speaking = null;
     }
   }

@@ -2,7 +2,7 @@
 
 import type { Settings } from "../settings/parse";
 import type { ClientEvent } from "../wire/events";
-import { messageEvent, sessionUpdate } from "../wire/requests";
+import { messageEvent, sessionUpdate, wellFormed } from "../wire/requests";
 import { Sent } from "../wire/sent";
 import { responseCreate } from "./requests";
 import type { Place, Turn } from "./turns";
@@ -38,7 +38,7 @@ export class Session {
 
   /** The person has written `text` so far. */
   type(text: string, instructions: string): ClientEvent[] {
-    const events = this.#typing.follow(text);
+    const events = this.#typing.follow(wellFormed(text));
     return events.length === 0 ? [] : this.#all([...this.#configure(instructions), ...events], "typing");
   }
 
@@ -62,7 +62,7 @@ export class Session {
   message(text: string): ClientEvent[] {
     // Were one of the events it is made of refused, the turn would be another text than this.
     this.#sent.become("typing", "turn");
-    const commit = this.#typing.commit(text);
+    const commit = this.#typing.commit(wellFormed(text));
     return this.#all(commit ? [commit] : [...this.#typing.drop(), messageEvent("user", text)], "turn");
   }
 

@@ -3,8 +3,8 @@
 
 import { type Signal, signal } from "@preact/signals";
 import type { Cabinet, Entry, Kept } from "./cabinet";
-import { titleOf } from "./cabinet";
-import type { KeptTurn } from "./turns";
+import { titleFrom, titleOf } from "./cabinet";
+import { type KeptTurn, runs } from "./turns";
 
 export const NOT_KEPT =
   "This browser keeps no conversations, its storage is full or forbidden; export what you want to have later.";
@@ -20,7 +20,7 @@ export interface Word {
 
 /** The browser's own things. */
 export interface Outside {
-  cabinet: Pick<Cabinet, "list" | "load" | "save" | "remove">;
+  cabinet: Pick<Cabinet, "list" | "load" | "save" | "rename" | "remove">;
   /** To the other tabs. */
   tell(word: Word): void;
   newId(): string;
@@ -97,38 +97,34 @@ export class Shelf {
         await this.#put(current, turns);
         this.notice.value = COPIED;
       }
-      this.#outside.tell({ id: current.id, settled: settled(turns) });
+      this.#outside.tell({ id: current.id, settled: !runs(turns) });
       await this.#list();
     });
   }
 
   /** title: "" for the first words again. */
   rename(id: string, title: string): Promise<void> {
-    return this.#after(async () => {
-      const kept = await this.#outside.cabinet.load(id);
-      if (!kept) return;
-      const current = this.#current; // another one may be open when it is done
-      const named = { ...kept, title: title.trim() || null, revision: kept.revision + 1 };
-      if (await this.#outside.cabinet.save(named, kept.revision)) {
-        // Where another tab said more meanwhile, the turns here are still those of an older revision.
-        const revision = current.revision === kept.revision ? named.revision : current.revision;
-        if (id === current.id) Object.assign(current, { title: named.title, revision });
-        this.#outside.tell({ id, settled: settled(kept.turns) });
-      }
+    return this.#asked(async () => {
+      const given = titleFrom(title);
+      if (await this.#outside.cabinet.rename(id, given)) {
+        if (id === this.#current.id) this.#current.title = given;
+        this.#outside.tell({ id, settled: false }); // of the turns there is no news
+      } else this.notice.value = GONE;
       await this.#list();
     });
   }
 
   /** Removes a kept conversation; `restore` brings it back. */
   remove(id: string): Promise<void> {
-    return this.#after(async () => {
-      this.removed.value = (await this.#outside.cabinet.load(id)) ?? null;
+    return this.#asked(async () => {
+      const kept = (await this.#outside.cabinet.load(id)) ?? null;
       await this.#remove(id);
+      this.removed.value = kept; // only now, for the store may have refused it
     });
   }
 
   restore(): Promise<void> {
-    return this.#after(async () => {
+    return this.#asked(async () => {
       const kept = this.removed.value;
       if (!kept) return;
       let { id } = kept;
@@ -137,7 +133,7 @@ export class Shelf {
         await this.#outside.cabinet.save({ ...kept, id, title: copyOf(kept) }, 0);
         this.notice.value = RESTORED;
       }
-      this.removed.value = null; // only now, for the store may have refused it
+      this.removed.value = null;
       this.#outside.tell({ id, settled: false });
       await this.#list();
     });
@@ -147,20 +143,24 @@ export class Shelf {
   heard({ id, settled }: Word): Promise<Kept | null> {
     return this.#after(async () => {
       await this.#list();
-      if (!settled || id !== this.#current.id) return null;
+      const current = this.#current;
+      if (id !== current.id) return null;
       const kept = await this.#outside.cabinet.load(id);
-      return kept && kept.revision !== this.#current.revision ? kept : null;
+      if (!kept) return null;
+      current.title = kept.title; // it can be taken over at any time, the turns only whole
+      return settled && kept.revision !== current.revision ? kept : null;
     });
   }
 
-  /** The open conversation is now as another tab kept it. */
-  adopt({ title, revision }: Kept): void {
-    Object.assign(this.#current, { title, revision });
+  /** The turns of the open conversation are now as another tab kept them. */
+  adopt({ revision }: Kept): void {
+    this.#current.revision = revision;
   }
 
   async #put(current: Pick<Kept, "id" | "title" | "revision">, turns: KeptTurn[]): Promise<boolean> {
     const kept = { ...current, turns, at: this.#outside.now(), revision: current.revision + 1 };
     const done = await this.#outside.cabinet.save(kept, current.revision);
+    this.#failed = false;
     if (done) current.revision = kept.revision;
     return done;
   }
@@ -175,7 +175,14 @@ export class Shelf {
     this.entries.value = await this.#outside.cabinet.list();
   }
 
-  // One after the other, so that each finds what the one before it left. A failure is told once and ends nothing.
+  // What the person asked for: that it could not be done is told each time.
+  #asked(work: () => Promise<void>): Promise<void> {
+    this.#failed = false;
+    return this.#after(work);
+  }
+
+  // One after the other, so that each finds what the one before it left. A failure ends nothing, and is told once until
+  // something could be kept again.
   #after<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#queue.then(work);
     this.#queue = done.catch(() => null);
@@ -189,8 +196,4 @@ export class Shelf {
 
 function copyOf(kept: Pick<Kept, "title" | "turns">): string {
   return `${titleOf(kept)} (copy)`;
-}
-
-function settled(turns: readonly KeptTurn[]): boolean {
-  return turns.at(-1)?.state !== "running";
 }

@@ -48,12 +48,12 @@ export class TurnView extends Component<TurnProps> {
     const mine = turn.role === "user";
     return (
       <article class={`turn ${turn.role}`} data-state={state} id={`turn-${turn.key}`}>
-        <h2>{mine ? "You" : "Model"}</h2>
+        <h2>{mine ? "You" : turn.unread ? "Unknown" : "Model"}</h2>
         {editing ? <Edit turn={turn} actions={actions} /> : mine && <UserText text={turn.text} />}
         {!mine && <Thoughts turn={turn} tick={tick} />}
         {!mine && <ReplyText turn={turn} tick={tick} />}
         {note && <p class="note">{note}</p>}
-        {!editing && state !== "running" && <Deeds {...rest} turn={turn} actions={actions} />}
+        {!editing && state !== "running" && turn.unread === null && <Deeds {...rest} turn={turn} actions={actions} />}
       </article>
     );
   }

@@ -11,6 +11,9 @@ export type TurnState = "running" | "done" | "stopped" | "cut" | "failed" | "int
 
 const STATES: readonly TurnState[] = ["running", "done", "stopped", "cut", "failed", "interrupted"];
 
+/** What becomes of a running reply that was kept: it is taken up here, comes to another tab, or is broken off. */
+export type Running = "here" | "elsewhere" | "lost";
+
 /** Where a running reply can be taken up again. */
 export interface Place {
   id: string;
@@ -34,6 +37,10 @@ export interface Turn {
   settings: Settings | null;
   /** null: not announced yet, or over. */
   place: Place | null;
+  /** What a newer page stored with it. */
+  more: object;
+  /** The stored turn that this page cannot read and this one stands for; null for one of the page's own. */
+  unread: object | null;
 }
 
 /** A turn as it is stored. */
@@ -45,10 +52,22 @@ export interface KeptTurn {
   place?: Place;
   /** The end of them. */
   thoughts?: string;
+  /** Not stored: stored instead of this turn. */
+  unread?: object;
 }
+
+/** Of a reply whose rest is missing. */
+export const LOST = "connection lost";
 
 const TRACES = 8; // newest replies whose steps stay; those of 500 tokens take about 0.25 MB
 const LONGEST_THOUGHTS = 50_000; // characters that are kept; what stands nearest to the answer says most about it
+
+const UNREAD: KeptTurn = {
+  role: "assistant",
+  text: "",
+  state: "done",
+  note: "A newer version of this page made this turn, and this one cannot show it; it is kept. Reload for the newest.",
+};
 
 let made = 0;
 
@@ -64,6 +83,8 @@ export function newTurn(role: Role, text: string, more: Partial<Turn> = {}): Tur
     trace: null,
     settings: null,
     place: null,
+    more: {},
+    unread: null,
     ...more,
   };
 }
@@ -73,13 +94,19 @@ export function newReply(settings: Settings, now: number): Turn {
   return newTurn("assistant", "", { state: "running", trace: new Trace(now), settings });
 }
 
+/** Whether the last of the turns is not over. */
+export function runs(turns: readonly Pick<Turn, "state">[]): boolean {
+  return turns.at(-1)?.state === "running";
+}
+
 /** Whether anything of the reply has come. */
 export function begun({ text, thoughts }: Turn): boolean {
   return text !== "" || thoughts !== "";
 }
 
-export function keep({ role, text, thoughts, state, note, place }: Turn): KeptTurn {
-  const kept: KeptTurn = { role, text, state, note };
+export function keep({ role, text, thoughts, state, note, place, more, unread }: Turn): KeptTurn {
+  const kept: KeptTurn = { ...more, role, text, state, note };
+  if (unread !== null) kept.unread = unread;
   if (place !== null) kept.place = { ...place };
   if (thoughts !== "") kept.thoughts = newest(thoughts);
   return kept;
@@ -90,15 +117,31 @@ function newest(thoughts: string): string {
   return `…${thoughts.slice(1 - LONGEST_THOUGHTS).replace(/^[\udc00-\udfff]/, "")}`;
 }
 
-/** Stored turns back as turns. */
+/** Stored turns back as turns. Only a reply at the end can still run. */
 export function unkeep(kept: readonly KeptTurn[]): Turn[] {
-  return kept.map(({ role, text, thoughts = "", state, note, place = null }) =>
-    newTurn(role, text, { thoughts, state, note, place }),
-  );
+  return kept.map((turn, i) => {
+    const { role, text, thoughts = "", state, note, place = null, unread = null, ...more } = turn;
+    const read = newTurn(role, text, { thoughts, state, note, place, more, unread });
+    if (state === "running" && (role === "user" || i < kept.length - 1)) {
+      Object.assign(read, { state: "interrupted", note: note || LOST, place: null });
+    }
+    return read;
+  });
+}
+
+/** What was stored as the turns of a conversation; what this page cannot read is not lost. */
+export function turnsFrom(stored: readonly unknown[]): KeptTurn[] {
+  const objects = stored.filter((turn) => typeof turn === "object" && turn !== null);
+  return objects.map((turn) => (isKeptTurn(turn) ? turn : { ...UNREAD, unread: turn }));
+}
+
+/** The turns as they are to be stored. */
+export function toStore(turns: readonly KeptTurn[]): object[] {
+  return turns.map((turn) => turn.unread ?? turn);
 }
 
 /** Whether what was stored is a turn. */
-export function isKeptTurn(stored: unknown): stored is KeptTurn {
+function isKeptTurn(stored: unknown): stored is KeptTurn {
   const { role, text, thoughts, state, note, place } = (stored ?? {}) as Partial<KeptTurn>;
   const speaks = role === "user" || role === "assistant";
   const placed = place === undefined || (typeof place?.id === "string" && typeof place.seq === "number");

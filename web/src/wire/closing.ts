@@ -1,5 +1,6 @@
 // Why a socket is not open, in words for a person.
 
+import { ownWords } from "./errors";
 import type { ServerEvent } from "./events";
 
 export const NEEDS_KEY = "This server asks for an API key; enter it in the settings.";
@@ -8,6 +9,9 @@ export const ODD_KEY = "This API key holds a character that a browser cannot sen
 
 /** Where a server took the connection, or not even that, and then said nothing; a clause as `closeReason` gives. */
 export const SILENT = "The server does not answer";
+
+/** As above. */
+export const NO_SOCKET = "This browser opens no WebSocket (an extension or a policy may forbid it)";
 
 const UNREACHABLE = "The server cannot be reached";
 
@@ -35,6 +39,9 @@ const REFUSED: ReadonlyMap<number, string> = new Map([
   [503, "The server is not ready"],
 ]);
 
+/** The code of a socket whose session another connection has taken up: whoever lost it does not take it back. */
+export const TAKEN_UP = 4409;
+
 /** Why an open socket closed, as a clause that a "trying again" can follow. */
 export function closeReason(code: number): string {
   return CLOSED.get(code) ?? "The connection was lost";
@@ -43,7 +50,7 @@ export function closeReason(code: number): string {
 /** Why a socket was refused, from the answer to an ordinary request that asks the same; a clause as above. */
 export async function refusalReason(answer: Response): Promise<string> {
   const known = REFUSED.get(answer.status);
-  return known ?? (answer.ok ? undefined : await ownWords(answer)) ?? "The server refused the connection";
+  return known || (answer.ok ? "" : await whyRefused(answer)) || "The server refused the connection";
 }
 
 /** Why a request got no answer, as a clause; given: its signal, which is aborted where the page's patience ended. */
@@ -57,10 +64,10 @@ export function tryingAgain(reason: string, ms: number): string {
 }
 
 /** What a refusal says about itself; an answer that is not the server's own error has nothing to say. */
-async function ownWords(answer: Response): Promise<string | undefined> {
+async function whyRefused(answer: Response): Promise<string> {
   try {
-    return (await answer.json()).error.message.replace(/\.$/, "");
+    return ownWords((await answer.json()).error.message).replace(/\.$/, "");
   } catch {
-    return undefined;
+    return "";
   }
 }

@@ -34,9 +34,18 @@ const ADVICE: ReadonlyMap<string, string> = new Map(
   }),
 );
 
+const LONGEST = 500; // characters; whoever has more to say than that speaks to nobody
+
+/** A server's own words, cut where there is no end to them. */
+export function ownWords(words: unknown): string {
+  const all = typeof words === "string" ? words.trim() : "";
+  if (all.length <= LONGEST) return all;
+  return `${all.slice(0, LONGEST - 1).replace(/[\ud800-\udbff]$/, "")}…`;
+}
+
 /** A server's error as a sentence that says what to do. silent: where the server says nothing at all. */
 export function advice({ message, code }: Fault, silent: string): string {
-  const own = message?.trim();
+  const own = ownWords(message);
   const more = code ? ADVICE.get(code) : undefined;
   return own ? [own, more].filter(Boolean).join(" ") : (more ?? silent);
 }

@@ -6,10 +6,12 @@ import { type Clock, PAGE_CLOCK } from "./clock";
 import {
   closeReason,
   NEEDS_KEY,
+  NO_SOCKET,
   noAnswerReason,
   ODD_KEY,
   refusalReason,
   SILENT,
+  TAKEN_UP,
   tryingAgain,
   UNREADABLE,
   WRONG_KEY,
@@ -24,6 +26,9 @@ const SETTLED_MS = 5_000; // a socket that lived this long was healthy: the next
 /** Changes nothing, and is answered at once, whatever else goes on. */
 const ANYBODY: ClientEvent = { type: "session.update", session: { type: "realtime" } };
 const KEY_PREFIX = "openai-insecure-api-key."; // how a browser, which cannot set headers, hands over a bearer key
+const TOKEN = /^[\w!#$%&'*+.^`|~-]*$/; // what a subprotocol may be made of (RFC 9110, 5.6.2)
+const OPEN = 1; // WebSocket.OPEN, also where there is no WebSocket
+const SECRET_S = 60; // it only opens a socket
 
 export function subprotocols(key: string): string[] {
   return key ? ["realtime", KEY_PREFIX + key] : [];
@@ -36,12 +41,24 @@ export interface LinkOptions {
   url: string;
   /** An http address that answers 401 when a key is needed. */
   probe: string;
+  /** An http address that makes a short-lived key of one that no subprotocol can be. */
+  secrets: string;
   key?: string;
   onEvent(event: ServerEvent): void;
-  /** The socket is gone. */
-  onDown(): void;
+  /** The socket is gone. code: it was closed with that; undefined where it never opened, or was left. */
+  onDown(code?: number): void;
   /** sentence: why it is not open, "" where there is nothing to explain. */
   onState(state: LinkState, sentence: string): void;
+}
+
+/** What an ordinary request with the key brought. */
+interface Answer {
+  /** 0: nothing came. */
+  status: number;
+  /** Why that is no good, as a clause. */
+  reason: string;
+  /** The short-lived key; null where it holds none. */
+  secret: string | null;
 }
 
 /** The browser's own things, which tests replace. */
@@ -113,7 +130,8 @@ export class Link {
 
   /** Dropped where no socket is open: whoever needs an event to arrive sends it again after `session.created`. */
   send(event: ClientEvent): void {
-    if (this.#socket?.readyState === this.#outside.WebSocket.OPEN) this.#socket.send(JSON.stringify(event));
+    const socket = this.#socket;
+    if (socket?.readyState === OPEN) socket.send(JSON.stringify(event));
   }
 
   /** For good, or until `renew`. */
@@ -151,11 +169,28 @@ export class Link {
   #connect(): void {
     this.#options.onState("connecting", "");
     this.#openedAt = null;
+    if (TOKEN.test(this.#key)) this.#open(this.#key);
+    else void this.#openBySecret();
+  }
+
+  // A key as `openssl rand -base64` makes it can be a header, but no subprotocol.
+  async #openBySecret(): Promise<void> {
+    const era = this.#era;
+    const wish = { expires_after: { anchor: "created_at", seconds: SECRET_S } };
+    const { status, reason, secret } = await this.#inquire(this.#options.secrets, wish);
+    if (era !== this.#era) return; // renewed or closed while we asked
+    if (secret !== null) this.#open(secret);
+    else if (status === 401) this.#options.onState("locked", WRONG_KEY);
+    else if (status === 404 || !isHeader(this.#key)) this.#options.onState("locked", ODD_KEY);
+    else this.#wait(reason);
+  }
+
+  #open(key: string): void {
     let socket: WebSocket;
     try {
-      socket = new this.#outside.WebSocket(this.#options.url, subprotocols(this.#key));
+      socket = new this.#outside.WebSocket(this.#options.url, subprotocols(key));
     } catch {
-      this.#options.onState("locked", ODD_KEY); // the constructor throws for a subprotocol that is no HTTP token
+      this.#wait(NO_SOCKET); // the constructor is missing, or throws
       return;
     }
     this.#socket = socket;
@@ -184,42 +219,47 @@ export class Link {
         return;
       }
       if (this.#outside.clock.now() - openedAt >= SETTLED_MS) this.#attempt = 0;
-      this.#wait(closeReason(code));
-    });
+      if (code === TAKEN_UP)
+        this.#connect(); // the server is well
+      else this.#wait(closeReason(code));
+    }, code);
   }
 
   /** next: unless the listener, who is told first, renewed or closed. */
-  #lose(next: () => void): void {
+  #lose(next: () => void, code?: number): void {
     this.#leave();
     const era = this.#era;
-    this.#options.onDown();
+    this.#options.onDown(code);
     if (era === this.#era) next();
   }
 
   // A browser does not tell a page why a socket was refused, so an ordinary request asks the same question.
   async #explainRefusal(): Promise<void> {
-    const key = this.#key;
     const era = this.#era;
-    let status = 0;
-    let reason: string;
+    const { status, reason } = await this.#inquire(this.#options.probe);
+    if (era !== this.#era) return; // renewed or closed while we asked
+    if (status === 401) this.#options.onState("locked", this.#key ? WRONG_KEY : NEEDS_KEY);
+    else this.#wait(reason);
+  }
+
+  async #inquire(url: string, body: object | null = null): Promise<Answer> {
     const asking = new AbortController();
     const endPatience = this.#outside.clock.after(PATIENCE_MS, () => asking.abort());
-    try {
-      const headers: Record<string, string> = key ? { authorization: `Bearer ${key}` } : {};
-      const answer = await this.#outside.fetch(this.#options.probe, {
-        headers,
-        cache: "no-store",
-        signal: asking.signal,
-      });
-      status = answer.status;
-      reason = await refusalReason(answer);
-    } catch {
-      reason = noAnswerReason(asking.signal);
+    const headers: Record<string, string> = this.#key ? { authorization: `Bearer ${this.#key}` } : {};
+    const init: RequestInit = { headers, cache: "no-store", signal: asking.signal };
+    if (body !== null) {
+      headers["content-type"] = "application/json";
+      Object.assign(init, { method: "POST", body: JSON.stringify(body) });
     }
-    endPatience();
-    if (era !== this.#era) return; // renewed or closed while we asked
-    if (status === 401) this.#options.onState("locked", key ? WRONG_KEY : NEEDS_KEY);
-    else this.#wait(reason);
+    try {
+      const answer = await this.#outside.fetch(url, init);
+      const secret = body !== null && answer.ok ? await secretOf(answer) : null;
+      return { status: answer.status, reason: await refusalReason(answer), secret };
+    } catch {
+      return { status: 0, reason: noAnswerReason(asking.signal), secret: null };
+    } finally {
+      endPatience();
+    }
   }
 
   #wait(reason: string): void {
@@ -230,5 +270,19 @@ export class Link {
       this.#connect();
     });
     this.#options.onState("waiting", tryingAgain(reason, ms)); // last, so that the listener may close
+  }
+}
+
+async function secretOf(answer: Response): Promise<string | null> {
+  const { value } = await answer.json();
+  return typeof value === "string" && TOKEN.test(value) ? value : null;
+}
+
+function isHeader(key: string): boolean {
+  try {
+    new Headers({ authorization: `Bearer ${key}` });
+    return true;
+  } catch {
+    return false;
   }
 }

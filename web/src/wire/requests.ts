@@ -4,10 +4,15 @@ import type { ClientEvent } from "./events";
 
 export type Role = "user" | "assistant";
 
+/** Halves of characters, which a browser lets one paste and no JSON reader takes, become signs that something was there. */
+export function wellFormed(text: string): string {
+  return text.replace(/\p{Surrogate}/gu, "\ufffd");
+}
+
 /** An item of a conversation. id: the name it is to have; null: the server gives it one. */
 export function messageItem(role: Role, text: string, id: string | null = null): Record<string, unknown> {
   const type = role === "assistant" ? "output_text" : "input_text";
-  return { type: "message", role, content: [{ type, text }], ...(id === null ? {} : { id }) };
+  return { type: "message", role, content: [{ type, text: wellFormed(text) }], ...(id === null ? {} : { id }) };
 }
 
 export function messageEvent(role: Role, text: string, id: string | null = null): ClientEvent {
@@ -15,5 +20,6 @@ export function messageEvent(role: Role, text: string, id: string | null = null)
 }
 
 export function sessionUpdate(instructions: string): ClientEvent {
-  return { type: "session.update", session: { type: "realtime", output_modalities: ["text"], instructions } };
+  const session = { type: "realtime", output_modalities: ["text"], instructions: wellFormed(instructions) };
+  return { type: "session.update", session };
 }

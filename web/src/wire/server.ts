@@ -32,6 +32,7 @@ export class Server {
   link(handlers: Pick<LinkOptions, "onEvent" | "onDown" | "onState">): Link {
     const url = new URL("v1/realtime?model=default", this.#base);
     url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
-    return new Link({ url: url.href, probe: this.url("v1/models"), key: this.key.value, ...handlers });
+    const [probe, secrets] = [this.url("v1/models"), this.url("v1/realtime/client_secrets")];
+    return new Link({ url: url.href, probe, secrets, key: this.key.value, ...handlers });
   }
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Conversation } from "../../src/chat/conversation";
+import { newTurn } from "../../src/chat/turns";
 import {
   bodies,
   CREATED,
@@ -262,5 +263,20 @@ describe("other turns", () => {
     expect(effects.at(-1)).toEqual(RENEW);
     expect([conversation.turns, conversation.busy, reply?.state]).toEqual([[], false, "stopped"]);
     expect(conversation.receive({ type: "session.created" }, 9)).toEqual([]);
+  });
+});
+
+describe("a turn that no frame holds", () => {
+  const kept = [newTurn("user", "x".repeat(2_000_000)), newTurn("assistant", "Hello")];
+
+  it("is never sent, and named where something is asked", () => {
+    const conversation = linked();
+    conversation.load(kept);
+    expect(conversation.receive({ type: "session.created" }, 0)).toEqual([]);
+    expect(conversation.say("Hi", SETTINGS, 0)).toEqual([{ do: "restore", text: "Hi" }]);
+    expect(conversation.notice?.text).toContain("A turn of this conversation is too long");
+    expect(conversation.retry(SETTINGS, 0)).toEqual([]);
+    conversation.edit(kept[0]?.key ?? 0, "Shorter", SETTINGS, 0);
+    expect(conversation.turns[0]?.text).toBe("Shorter");
   });
 });

@@ -26,10 +26,17 @@ export class Drawer {
     if (this.full) throw new DOMException("full", "QuotaExceededError");
     const there = this.kept.get(kept.id);
     if (there && there.revision !== seen) return false;
-    this.kept.set(kept.id, structuredClone(kept));
+    this.kept.set(kept.id, structuredClone({ ...kept, title: there ? there.title : kept.title }));
     return true;
   }
+  async rename(id: string, title: string | null) {
+    if (this.full) throw new DOMException("full", "QuotaExceededError");
+    const there = this.kept.get(id);
+    if (there) this.kept.set(id, { ...there, title });
+    return there !== undefined;
+  }
   async remove(id: string) {
+    if (this.full) throw new DOMException("full", "QuotaExceededError");
     this.kept.delete(id);
   }
 }

@@ -25,6 +25,12 @@ it("writes what the model thought above what it said, and as no message", () => 
   expect(turns[0].thoughts).toBe("\nHm.\n# Well\n");
 });
 
+it("sends no API what this page could not read itself", () => {
+  const unread: KeptTurn = { role: "assistant", text: "", state: "done", note: "newer", unread: {} };
+  expect(JSON.parse(jsonFile("T", [...TURNS, unread], "", "tiny").content).messages).toHaveLength(TURNS.length);
+  expect(markdownFile("T", [unread]).content).toContain("*newer*");
+});
+
 it("writes JSON that a chat API takes", () => {
   const { name, type, content } = jsonFile("Ünder", TURNS, "Be brief.", "tiny");
   expect([name, type]).toEqual(["Ünder.json", "application/json"]);

@@ -1,7 +1,8 @@
 // @vitest-environment jsdom
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import type { Kept } from "../../src/chat/cabinet";
 import { Records } from "../../src/chat/records";
-import { newTurn, type Turn } from "../../src/chat/turns";
+import { type KeptTurn, newTurn, type Running, runs, type Turn } from "../../src/chat/turns";
 import { Drawer, turn } from "./drawer";
 
 beforeEach(() => sessionStorage.clear());
@@ -25,19 +26,32 @@ class Slow extends Drawer {
 }
 
 /** A tab with two conversations kept, A and B. */
-function tab() {
-  const drawer = new Slow();
-  for (const id of ["A", "B"]) {
+function tab(drawer = new Slow()) {
+  for (const id of drawer.kept.size > 0 ? [] : ["A", "B"]) {
     drawer.kept.set(id, { id, title: null, turns: [turn(`In ${id}`)], at: 1, revision: 1 });
   }
   let turns: Turn[] = [];
-  const show = (given: Turn[]) => {
-    turns = given;
-  };
-  const records = new Records({ turns: () => turns, at: () => false, show }, drawer);
+  const state = { busy: false, editing: false, elsewhere: false };
+  const shown: Running[] = [];
+  const records = new Records(
+    {
+      turns: () => turns,
+      busy: () => state.busy,
+      editing: () => state.editing,
+      elsewhere: () => state.elsewhere,
+      show: (given, running) => {
+        turns = given;
+        shown.push(running);
+        state.elsewhere = running === "elsewhere" && runs(given);
+      },
+    },
+    drawer,
+  );
   return {
     drawer,
     records,
+    state,
+    shown,
     texts: () => turns.map(({ text }) => text),
     fresh: () => {
       turns = [];
@@ -55,6 +69,10 @@ function tab() {
     },
   };
 }
+
+const running = turn("He", { role: "assistant", state: "running", place: { id: "r", seq: 1 } });
+const over = turn("Hello", { role: "assistant" });
+const keptAs = (turns: KeptTurn[], revision: number): Kept => ({ id: "A", title: null, turns, at: 2, revision });
 
 describe("Records", () => {
   it("opens a kept conversation and goes on keeping it", async () => {
@@ -119,5 +137,64 @@ describe("Records", () => {
     await drawer.answer();
     expect(texts()).toEqual([]);
     other.close();
+  });
+
+  it("hears once the edit is left what another tab said meanwhile", async () => {
+    const { drawer, records, state, texts } = tab();
+    void records.open("A");
+    await drawer.answer();
+    state.editing = true;
+    drawer.kept.set("A", keptAs([turn("In A"), turn("There")], 2));
+    const other = new BroadcastChannel("paceline.conversations");
+    other.postMessage({ id: "A", settled: true });
+    other.postMessage({ id: "B", settled: true });
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    await drawer.answer();
+    expect(texts()).toEqual(["In A"]);
+    state.editing = false;
+    records.changed();
+    await drawer.answer();
+    expect(texts()).toEqual(["In A", "There"]);
+    other.close();
+  });
+
+  it("leaves a reply to the tab that it comes to, and shows it when it is over", async () => {
+    const one = tab();
+    one.drawer.kept.set("A", keptAs([turn("In A"), running], 1));
+    one.state.busy = true;
+    one.records.shelf.take(keptAs([], 1));
+    const two = tab(one.drawer);
+    void two.records.open("A");
+    await two.drawer.answer();
+    await vi.waitFor(() => expect(two.shown).toEqual(["elsewhere"]));
+    one.drawer.kept.set("A", keptAs([turn("In A"), over], 2));
+    one.state.busy = false;
+    const other = new BroadcastChannel("paceline.conversations");
+    other.postMessage({ id: "A", settled: true });
+    await vi.waitFor(async () => {
+      await two.drawer.answer();
+      expect(two.texts()).toEqual(["In A", "Hello"]);
+    });
+    other.close();
+  });
+
+  it("shows a reply as broken off that comes to nobody any more", async () => {
+    const one = tab();
+    one.drawer.kept.set("A", keptAs([turn("In A"), running], 1));
+    one.state.busy = true;
+    one.records.shelf.take(keptAs([], 1));
+    const two = tab(one.drawer);
+    void two.records.open("A");
+    await two.drawer.answer();
+    await vi.waitFor(() => expect(two.shown).toEqual(["elsewhere"]));
+    vi.useFakeTimers();
+    two.records.giveWay(); // starts the watch anew, by the clock of this test
+    one.state.busy = false;
+    await vi.advanceTimersByTimeAsync(6_000);
+    vi.useRealTimers();
+    await vi.waitFor(async () => {
+      await two.drawer.answer();
+      expect(two.shown).toEqual(["elsewhere", "lost"]);
+    });
   });
 });

@@ -134,7 +134,7 @@ describe("a reload", () => {
 
   it("takes the reply up", () => {
     const conversation = new Conversation();
-    conversation.load(unkeep(stored()), true);
+    conversation.load(unkeep(stored()), "here");
     expect(conversation.phase).toBe("replying");
     expect(types(conversation.receive(UP, 60))).toEqual(["x_response.resume"]);
     conversation.receive(delta("lo", 2), 61);
@@ -149,7 +149,7 @@ describe("a reload", () => {
 
   it("that was too long ago keeps what had arrived", () => {
     const conversation = new Conversation();
-    conversation.load(unkeep(stored()), true);
+    conversation.load(unkeep(stored()), "here");
     const [resume] = events(conversation.receive(UP, 60));
     conversation.receive(fault("Gone.", resume?.event_id, "response_not_found"), 61);
     expect(turns(conversation).at(-1)).toEqual(["assistant", "Hel", "interrupted"]);
@@ -161,13 +161,42 @@ describe("a reload", () => {
     asked.say("Hi", SETTINGS, 0);
     asked.receive(CREATED, 1);
     const conversation = new Conversation();
-    conversation.load(unkeep(asked.turns.map(keep)), true);
+    conversation.load(unkeep(asked.turns.map(keep)), "here");
     const [resume] = events(conversation.receive(UP, 60));
     conversation.receive(fault("Gone.", resume?.event_id), 61);
     expect([conversation.busy, conversation.notice?.action]).toEqual([false, "retry"]);
   });
 
-  it("in another tab does not take the reply from the first one", () => {
+  it("in another tab waits for a reply that comes to the first one", () => {
+    const conversation = new Conversation();
+    conversation.load(unkeep(stored()), "elsewhere");
+    expect([conversation.busy, conversation.elsewhere]).toEqual([false, true]);
+    expect(conversation.reply).toMatchObject({ state: "running", note: "being written in another tab" });
+    expect(conversation.receive(UP, 60)).toEqual([]);
+    expect(conversation.say("More", SETTINGS, 61)).toEqual([{ do: "restore", text: "More" }]);
+    expect(conversation.edit(conversation.turns[0]?.key ?? 0, "Ho", SETTINGS, 61)).toEqual([]);
+    expect(conversation.retry(SETTINGS, 61)).toEqual([]);
+    expect(conversation.notice?.text).toContain("in another tab");
+    expect(turns(conversation)).toEqual([
+      ["user", "Hi", "done"],
+      ["assistant", "Hel", "running"],
+    ]);
+    conversation.load([]);
+    expect(conversation.elsewhere).toBe(false);
+  });
+
+  it("that took the reply up keeps it, and this one resumes nothing any more", () => {
+    const conversation = replying("Hel");
+    conversation.giveWay();
+    expect([conversation.busy, conversation.elsewhere, conversation.reply?.state]).toEqual([false, true, "running"]);
+    expect(types(conversation.receive(UP, 60))).toEqual([]);
+    conversation.giveWay();
+    const idle = settled();
+    idle.giveWay();
+    expect(idle.elsewhere).toBe(false);
+  });
+
+  it("of a reply that comes to nobody does not take it up in another tab", () => {
     const conversation = new Conversation();
     conversation.load(unkeep(stored()));
     expect(conversation.busy).toBe(false);

@@ -32,6 +32,7 @@ function entered(values: Partial<FormValues> = {}) {
     room,
     sent,
     hear,
+    down: (code: number) => handlers?.onDown(code),
     /** A question and its whole reply. */
     exchange: (text: string) => {
       room.write("Hi");
@@ -76,5 +77,27 @@ describe("Room", () => {
     room.ask("Why?");
     expect(room.conversation.turns.map(({ text }) => text)).toEqual(["Why?", ""]);
     expect(room.draft.value).toBe("My own");
+  });
+
+  it("leaves a reply to the tab that has taken it up", () => {
+    const { room, sent, hear, down } = entered();
+    room.write("Hi");
+    room.say();
+    hear(CREATED);
+    hear(delta("He", 1));
+    down(4409);
+    sent.length = 0;
+    hear({ type: "session.created", session: { model: "tiny" } });
+    expect(sent).toEqual([]);
+    expect([room.conversation.elsewhere, room.saying.value.reply]).toEqual([true, null]);
+  });
+
+  it("names a system prompt that no frame holds, and sends none of it", () => {
+    const { room, sent } = entered({ instructions: "x".repeat(2_000_000) });
+    room.write("Hi");
+    room.say();
+    expect(room.problem.value).toMatchObject({ field: "instructions", sentence: expect.stringContaining("too long") });
+    expect([room.draft.value, room.conversation.turns]).toEqual(["Hi", []]);
+    expect(sent).toEqual([]);
   });
 });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { titleOf } from "../../src/chat/cabinet";
 import { COPIED, GONE, NOT_KEPT, RESTORED, Shelf, type Word } from "../../src/chat/shelf";
+import type { KeptTurn } from "../../src/chat/turns";
 import { Drawer, turn } from "./drawer";
 
 let ids = 0;
@@ -33,6 +34,15 @@ describe("titleOf", () => {
     expect(titleOf({ title: null, turns: [turn("\n Hi there\nand more")] })).toBe("Hi there");
     expect(Array.from(titleOf({ title: null, turns: [turn("🦆".repeat(80))] }))).toHaveLength(60);
     expect(titleOf({ title: null, turns: [] })).toBe("Conversation");
+  });
+
+  it("is nothing that cannot be seen", () => {
+    for (const blank of ["", " \n ", "\u200b", "\u3164\u2800\u00ad", "\u202e"]) {
+      expect(titleOf({ title: blank, turns: [turn("Hi")] })).toBe("Hi");
+      expect(titleOf({ title: null, turns: [turn(`${blank}\nHi`)] })).toBe("Hi");
+      expect(titleOf({ title: null, turns: [turn(blank)] })).toBe("Conversation");
+    }
+    for (const seen of ["é", "漢", "🦆", "…", "٣"]) expect(titleOf({ title: seen, turns: [] })).toBe(seen);
   });
 });
 
@@ -166,10 +176,19 @@ describe("Shelf", () => {
     const two = tab(drawer).shelf;
     await opened(two, one.shelf.id);
     await one.shelf.rename(two.id, "Mine");
-    const kept = await two.heard(one.words.at(-1) as Word);
-    if (kept) two.adopt(kept);
+    expect(await two.heard(one.words.at(-1) as Word)).toBeNull(); // its turns are the same
+    expect(two.title).toBe("Mine");
     await two.save([turn("Hi"), turn("Two")]);
-    expect([two.title, two.notice.value]).toEqual(["Mine", ""]);
+    expect([titles(two), two.notice.value]).toEqual([["Mine"], ""]);
+  });
+
+  it("keeps a name that came while another tab was at a reply", async () => {
+    const drawer = new Drawer();
+    const one = tab(drawer).shelf;
+    await one.save([turn("Hi"), turn("He", { role: "assistant", state: "running" })]);
+    await tab(drawer).shelf.rename(one.id, "Mine"); // the word of it is still on its way
+    await one.save([turn("Hi"), turn("Hello", { role: "assistant" })]);
+    expect([titles(one), one.notice.value]).toEqual([["Mine"], ""]);
   });
 
   it("hears of another tab's turns once they are whole", async () => {
@@ -189,17 +208,37 @@ describe("Shelf", () => {
     expect(await two.heard({ id: "other", settled: true })).toBeNull();
   });
 
-  it("says once that nothing is kept, and goes on", async () => {
+  it("says once that nothing is kept, and again after it could be", async () => {
     const drawer = new Drawer();
+    const { shelf } = tab(drawer);
+    const told = async (turns: KeptTurn[]) => {
+      shelf.notice.value = "";
+      await shelf.save(turns);
+      return shelf.notice.value;
+    };
     drawer.full = true;
+    expect(await told([turn("Hi")])).toBe(NOT_KEPT);
+    expect(await told([turn("Hi")])).toBe("");
+    drawer.full = false;
+    expect(await told([turn("Hi")])).toBe("");
+    expect(titles(shelf)).toEqual(["Hi"]);
+    drawer.full = true;
+    expect(await told([turn("Hi"), turn("More")])).toBe(NOT_KEPT);
+  });
+
+  it("says of all that was asked for that it could not be done", async () => {
+    const drawer = new Drawer();
     const { shelf } = tab(drawer);
     await shelf.save([turn("Hi")]);
-    expect(shelf.notice.value).toBe(NOT_KEPT);
-    shelf.notice.value = "";
-    await shelf.save([turn("Hi")]);
-    expect(shelf.notice.value).toBe("");
+    drawer.full = true;
+    for (const deed of [() => shelf.rename(shelf.id, "Mine"), () => shelf.remove(shelf.id)]) {
+      shelf.notice.value = "";
+      await deed();
+      expect([shelf.notice.value, shelf.removed.value, titles(shelf)]).toEqual([NOT_KEPT, null, ["Hi"]]);
+    }
     drawer.full = false;
-    await shelf.save([turn("Hi")]);
-    expect(titles(shelf)).toEqual(["Hi"]);
+    shelf.notice.value = "";
+    await shelf.rename("none", "Mine");
+    expect(shelf.notice.value).toBe(GONE);
   });
 });

@@ -101,7 +101,7 @@ describe("a reply that thinks", () => {
 
   it("goes on after a reload", () => {
     const conversation = new Conversation();
-    conversation.load(unkeep(JSON.parse(JSON.stringify(thinking().turns.map(keep)))), true);
+    conversation.load(unkeep(JSON.parse(JSON.stringify(thinking().turns.map(keep)))), "here");
     conversation.receive(UP, 60);
     conversation.receive(thought("well", 2), 61);
     expect(conversation.reply?.thoughts).toBe("Hm, well");

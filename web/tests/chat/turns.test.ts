@@ -1,5 +1,15 @@
 import { expect, it } from "vitest";
-import { forgetSteps, isKeptTurn, type KeptTurn, keep, newReply, newTurn, summary, unkeep } from "../../src/chat/turns";
+import {
+  forgetSteps,
+  type KeptTurn,
+  keep,
+  newReply,
+  newTurn,
+  summary,
+  toStore,
+  turnsFrom,
+  unkeep,
+} from "../../src/chat/turns";
 import { Trace } from "../../src/spec/trace";
 import { SETTINGS } from "./talk";
 
@@ -25,11 +35,9 @@ it("keeps the end of long thoughts", () => {
   expect(keep({ ...thinking, thoughts: kept }).thoughts).toBe(kept);
 });
 
-it("takes nothing that is not a turn", () => {
+it("keeps what it cannot read as it is, and shows in its place that it is there", () => {
   const good = { role: "user", text: "Hi", state: "done", note: "" };
   const odd = [
-    null,
-    3,
     {},
     { ...good, role: "system" },
     { ...good, text: 1 },
@@ -38,7 +46,23 @@ it("takes nothing that is not a turn", () => {
     { ...good, thoughts: 5 },
     { ...good, place: { id: 1, seq: "a" } },
   ];
-  expect([...odd, good].filter(isKeptTurn)).toEqual([good]);
+  const shown = unkeep(turnsFrom([null, 3, ...odd, good]));
+  expect(shown.map(({ text }) => text)).toEqual([...odd.map(() => ""), "Hi"]);
+  expect(shown[0]).toMatchObject({ state: "done", note: expect.stringContaining("newer version"), unread: {} });
+  expect(toStore(shown.map(keep))).toEqual([...odd, good]);
+});
+
+it("keeps what a newer page stored with a turn", () => {
+  const stored = { role: "user", text: "Hi", state: "done", note: "", pictures: ["a"] };
+  expect(toStore(unkeep(turnsFrom([stored])).map(keep))).toEqual([stored]);
+});
+
+it("takes a reply that is not the last for broken off, whatever it says", () => {
+  const running: KeptTurn = { role: "assistant", text: "He", state: "running", note: "", place: { id: "r", seq: 1 } };
+  const [first, , last] = unkeep([running, { role: "user", text: "Hi", state: "done", note: "" }, running]);
+  expect(first).toMatchObject({ state: "interrupted", note: "connection lost", place: null });
+  expect(last).toMatchObject({ state: "running", place: { id: "r" } });
+  expect(unkeep([{ role: "user", text: "Hi", state: "running", note: "" }])[0]?.state).toBe("interrupted");
 });
 
 it("takes nothing of a stored turn but what it knows", () => {

@@ -159,3 +159,10 @@ describe("a conversation that is typed ahead", () => {
     ]);
   });
 });
+
+it("sends a character whole that came in halves", () => {
+  const conversation = linked();
+  expect(bodies(conversation.type("\ud83d", "")).at(-1)).toEqual(append("\ufffd"));
+  expect(bodies(conversation.type("\ud83d\ude00", ""))).toEqual([CLEAR, append("\ud83d\ude00")]);
+  expect(types(conversation.say("\ud83d\ude00", SETTINGS, 0))[0]).toBe("input_text.commit");
+});

@@ -54,6 +54,14 @@ test("a dropped socket is opened again, later and later, and a healthy one start
   expect(world.heard).toEqual(Array(4).fill("down"));
 });
 
+test("a session that another connection took up is told by its code, and a new one is there at once", () => {
+  const world = new World();
+  world.link.renew();
+  world.socket.open();
+  world.socket.drop(4409);
+  expect([world.code, world.state, world.sockets.length]).toEqual([4409, "connecting", 2]);
+});
+
 test.each([
   ["", 401, "locked", /asks for an API key/],
   ["k", 401, "locked", /refused this API key/],
@@ -95,12 +103,59 @@ test("a new key opens a new socket at once, and an answer about the old one is n
   expect(world.state).toBe("connecting");
 });
 
-test("a key that no browser can send is named, without a try", () => {
-  const world = new World("a key");
+test("a key that is no subprotocol opens the socket by a short-lived one", async () => {
+  const world = new World("a/b+c==");
+  world.body = { value: "ek_1" };
   world.link.renew();
+  await settled();
+  expect(world.asked).toEqual({
+    url: "http://host/v1/secrets",
+    headers: { authorization: "Bearer a/b+c==", "content-type": "application/json" },
+  });
+  expect(world.sockets.map(({ protocols }) => protocols)).toEqual([["realtime", "openai-insecure-api-key.ek_1"]]);
+  expect(waits(world)).toEqual([10_000]); // for the socket's first word
+});
+
+test.each([
+  ["a/b", 401, "locked", /refused this API key/],
+  ["a/b", 404, "locked", /character/],
+  ["a/b", 503, "waiting", /not ready; trying again/],
+  ["a/b", 0, "waiting", /cannot be reached; trying again/],
+  ["a/b", 200, "waiting", /refused the connection; trying again/],
+  ["é\u2028", 0, "locked", /character/],
+] as const)("where the key %j gets %i instead of one, that is told", async (key, status, state, words) => {
+  const world = new World(key);
+  world.status = status;
+  world.link.renew();
+  await settled();
+  expect([world.sockets.length, world.state]).toEqual([0, state]);
+  expect(world.sentence).toMatch(words);
+});
+
+test("a short-lived key that comes too late opens nothing", async () => {
+  const world = new World("a/b");
+  world.body = { value: "ek_1" };
+  world.link.renew();
+  world.link.close();
+  await settled();
   expect(world.sockets).toEqual([]);
-  expect(world.state).toBe("locked");
-  expect(world.sentence).toMatch(/character/);
+});
+
+class Forbidden {
+  constructor() {
+    throw new DOMException("no", "SecurityError");
+  }
+}
+
+test.each([
+  ["are missing", {}],
+  ["are forbidden", Forbidden],
+])("where WebSockets %s, that is told", (_, Socket) => {
+  const world = new World("k", Socket);
+  world.link.renew();
+  world.link.send({ type: "x" });
+  expect(world.state).toBe("waiting");
+  expect(world.sentence).toMatch(/opens no WebSocket .*trying again/);
 });
 
 test("renew leaves the old socket and hears nothing more of it", () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { messageEvent, messageItem, sessionUpdate } from "../../src/wire/requests";
+import { messageEvent, messageItem, sessionUpdate, wellFormed } from "../../src/wire/requests";
 
 test("what the person and the model said are items of one shape, with a name where one is known", () => {
   expect(messageItem("user", "Hi")).toEqual({
@@ -15,4 +15,9 @@ test("what the person and the model said are items of one shape, with a name whe
 
 test("a session is for text", () => {
   expect(sessionUpdate("Be brief.").session).toMatchObject({ output_modalities: ["text"], instructions: "Be brief." });
+});
+
+test("half a character is sent as a sign that something was there", () => {
+  expect(wellFormed("a\ud83db\ude00 \ud83d\ude00")).toBe("a\ufffdb\ufffd \ud83d\ude00");
+  expect(JSON.stringify([messageEvent("user", "\ud83d"), sessionUpdate("\ud83d")])).not.toContain("\\ud83d");
 });

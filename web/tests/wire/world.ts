@@ -52,11 +52,13 @@ export class World {
   react: (heard: LinkState | "down") => void = () => {};
   asked: { url: string; headers: unknown } | null = null;
   time = 0;
+  /** What the last socket that is gone was closed with. */
+  code: number | undefined;
   /** Of the answer to the probe; 0: there is no network, NaN: no answer ever. */
   status = 200;
   body: unknown = {};
 
-  constructor(key = "") {
+  constructor(key = "", Socket: unknown = null) {
     const sockets = this.sockets;
     class Recorded extends FakeSocket {
       constructor(url: string, protocols: string[]) {
@@ -68,9 +70,11 @@ export class World {
       {
         url: "ws://host/v1/realtime",
         probe: "http://host/v1/models",
+        secrets: "http://host/v1/secrets",
         key,
         onEvent: (event) => this.heard.push(event),
-        onDown: () => {
+        onDown: (code) => {
+          this.code = code;
           this.heard.push("down");
           this.react("down");
         },
@@ -80,7 +84,7 @@ export class World {
         },
       },
       {
-        WebSocket: Recorded as unknown as typeof WebSocket,
+        WebSocket: (Socket === null ? Recorded : Socket) as typeof WebSocket,
         fetch: async (url, options) => {
           this.asked = { url: String(url), headers: options?.headers };
           if (Number.isNaN(this.status)) {
