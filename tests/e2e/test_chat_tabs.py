@@ -54,6 +54,7 @@ def test_a_new_title_makes_no_copy(tab: Tab, scripted: Scripted) -> None:
     expect(page.locator(".turn.assistant .text")).to_have_text("One")
     other = Tab.of(page.context.new_page())
     other.open(scripted.url).click("#list-toggle")
+    other.page.get_by_role("button", name="More for Shared").click()
     other.page.get_by_role("button", name="Rename Shared").click()
     other.page.get_by_label("Title").fill("About one")
     other.page.keyboard.press("Enter")

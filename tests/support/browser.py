@@ -57,8 +57,9 @@ class Tab:
     def finish(self) -> str:
         """Waits for the end of the running reply and returns its text."""
         expect(self.page.locator("#send")).to_be_visible(timeout=REPLY_MS)
-        frames(self.page)  # its last words may be drawn after its buttons
-        return self.page.locator(".turn.assistant .text").last.text_content() or ""
+        text = self.page.locator(".turn.assistant .text").last
+        expect(text).not_to_have_attribute("aria-busy", "true")  # its last words may be drawn after its buttons
+        return text.text_content() or ""
 
     def note(self) -> str:
         return self.page.locator(".turn.assistant .note").last.text_content() or ""

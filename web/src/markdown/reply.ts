@@ -29,6 +29,7 @@ export class Reply {
   /** Less is kept when they are longer. That depends on the text alone, not on when it is drawn or how it is cut. */
   #mostText = MOST;
   #mostLine = LONG + 1;
+  #over = false;
 
   /** Shows the reply inside `root`. */
   constructor(root: HTMLElement) {
@@ -43,7 +44,7 @@ export class Reply {
 
   /** Draws the open end too. */
   draw(): void {
-    if (this.#text.length + this.#line.length > PATIENCE) return;
+    if (this.#over || this.#text.length + this.#line.length > PATIENCE) return;
     const tokens = this.#blocks.lex(decided(this.#line) ? this.#text + this.#line : this.#text);
     this.#draw(tokens, tokens.at(-1)?.type === "space" ? "blank" : "open");
   }
@@ -51,7 +52,10 @@ export class Reply {
   /** The text is over. */
   finish(): void {
     this.#take(this.#pieces.rest());
-    this.#draw(this.#blocks.lex(this.#text + this.#line), "done");
+    this.#text += this.#line;
+    this.#line = "";
+    this.#over = true;
+    this.#draw(this.#blocks.lex(this.#text), "done");
   }
 
   /** After the end: sees to one text with links that were defined later; false when all are right. */

@@ -3,12 +3,16 @@
 export class Scrollers {
   #sizes: ResizeObserver | null = null;
 
-  /** Keeps an eye on an element with the class `md-scroll`, a role and a label. */
+  /** Keeps an eye on an element with the class `md-scroll`, a role, a label and one child, which is as wide as what it shows. */
   add(element: HTMLElement): void {
     this.#sizes ??= new ResizeObserver((entries) => {
-      for (const { target } of entries) if (target instanceof HTMLElement) reach(target);
+      for (const { target } of entries) {
+        const scroller = target.closest(".md-scroll");
+        if (scroller instanceof HTMLElement) reach(scroller);
+      }
     });
     this.#sizes.observe(element);
+    if (element.firstElementChild) this.#sizes.observe(element.firstElementChild);
   }
 
   /** Forgets all of them. */

@@ -33,6 +33,7 @@ export class MarkdownStream {
   constructor(root: HTMLElement) {
     this.#root = root;
     root.classList.add("md");
+    root.setAttribute("aria-busy", "true"); // until all of it is drawn
     answerCopying(root);
     this.#reply = new Reply(root);
   }
@@ -104,7 +105,10 @@ export class MarkdownStream {
       this.#phase = "referring";
       return true;
     }
-    if (this.#phase === "referring" && !this.#reply.refer()) this.#phase = "done";
+    if (this.#phase === "referring" && !this.#reply.refer()) {
+      this.#phase = "done";
+      this.#root.removeAttribute("aria-busy");
+    }
     return this.#phase === "referring";
   }
 }

@@ -45,6 +45,7 @@ describe("MarkdownStream", () => {
     expect(root.textContent).toBe("");
     frames();
     expect(root.innerHTML).toContain("<strong>bold</strong>");
+    expect(root.getAttribute("aria-busy")).toBe("true");
   });
 
   it("shows in the end what the whole text shows at once", async () => {
@@ -57,7 +58,18 @@ describe("MarkdownStream", () => {
     expect(vi.getTimerCount()).toBe(0);
     await vi.waitFor(() => expect(root.querySelector(".hljs-number")?.textContent).toBe("1"));
     expect(root.innerHTML).toBe(whole.root.innerHTML);
+    expect([root, whole.root].map((shown) => shown.getAttribute("aria-busy"))).toEqual([null, null]);
     expect(root.querySelector("a")?.href).toBe("https://e.example/");
+  });
+
+  it("keeps an end that could still have become something else", () => {
+    for (const text of [" 1", "-", "#", "text\n=", "```"]) {
+      const { root, stream } = streamed(text);
+      stream.finish();
+      frames();
+      const whole = shown([text]).innerHTML;
+      expect(root.innerHTML).toBe(whole);
+    }
   });
 
   it("draws no more and watches nothing once it has ended", () => {
@@ -65,7 +77,7 @@ describe("MarkdownStream", () => {
     const forget = vi.spyOn(ResizeObserver.prototype, "disconnect");
     const { root, stream } = streamed("```\nwide\n```\n");
     frames();
-    expect(watch).toHaveBeenCalledOnce();
+    expect(watch).toHaveBeenCalledTimes(2); // the block, and the code in it
     stream.push("late");
     stream.end();
     expect(vi.getTimerCount()).toBe(0);
