@@ -67,14 +67,15 @@ class _EngineCollector(Collector):
 def _by_depth(prefix: str, note: str, counted: Sequence[tuple[list[str], GuessCounts]]) -> Iterable[Metric]:
     """counted: for each set of the labels that come before the depth."""
     labels = ["drafter", "depth"] if prefix else ["depth"]
-    for name, text, part in (
-        ("drafted_tokens", "Drafted tokens by depth in the tree; 1 is the first guess.", "drafted"),
-        ("accepted_tokens", "Accepted draft tokens by depth in the tree.", "accepted"),
-        ("drafted_steps", "Trees with a guess of the depth, of which one at most is right.", "steps"),
-    ):
+    parts: tuple[tuple[str, str, Callable[[GuessCounts], Sequence[int]]], ...] = (
+        ("drafted_tokens", "Drafted tokens by depth in the tree; 1 is the first guess.", lambda counts: counts.drafted),
+        ("accepted_tokens", "Accepted draft tokens by depth in the tree.", lambda counts: counts.accepted),
+        ("drafted_steps", "Trees with a guess of the depth, of which one at most is right.", lambda counts: counts.steps),
+    )
+    for name, text, of in parts:
         family = CounterMetricFamily(f"paceline_{prefix}{name}", text + note, labels=labels)
         for values, counts in counted:
-            for depth, count in enumerate(getattr(counts, part), start=1):
+            for depth, count in enumerate(of(counts), start=1):
                 family.add_metric([*values, str(depth)], count)
         yield family
 

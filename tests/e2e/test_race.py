@@ -165,7 +165,7 @@ def test_a_result_stands_back_when_the_form_asks_for_another_race(tab: Tab, scri
     expect(changed).to_have_text("")
     page.click(".race-choice > summary")
     page.select_option("#race-prompt", "chat")
-    expect(changed).to_have_text("The form has changed; race again.")
+    expect(changed).to_have_text("The form or the chat’s settings have changed; race again.")
     expect(page.locator(".race-ran")).to_have_text("Raced: Edit · seed 7 · 128 tokens · auto")
     page.click("#race-start")
     expect(page.locator(".race-ran")).to_have_text("Raced: Conversation · seed 7 · 128 tokens · auto")

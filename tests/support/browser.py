@@ -58,7 +58,7 @@ class Tab:
         """Waits for the end of the running reply and returns its text."""
         expect(self.page.locator("#send")).to_be_visible(timeout=REPLY_MS)
         text = self.page.locator(".turn.assistant .text").last
-        expect(text).not_to_have_attribute("aria-busy", "true")  # its last words may be drawn after its buttons
+        expect(text).not_to_have_attribute("data-drawing", "")  # its last words may be drawn after its buttons
         return text.text_content() or ""
 
     def note(self) -> str:

@@ -1,6 +1,7 @@
 // Where the person writes, with what the server has computed of it already.
 
 import type { RefObject } from "preact";
+import { whole } from "../shell/format";
 import type { Room } from "./room";
 
 export interface ComposerProps {
@@ -87,7 +88,8 @@ function Ahead({ room }: { room: Room }) {
     <div id="ahead">
       <progress max={Math.max(1, tokens)} value={Math.min(ready, tokens)} aria-labelledby="ahead-words" />
       <p id="ahead-words">
-        {ready} of {tokens} prompt tokens are ready<span class="chat-wordy">; the last words may still change</span>
+        {whole(ready)} of {whole(tokens)} prompt tokens are ready
+        <span class="chat-wordy">; the last words may still change</span>
       </p>
     </div>
   );

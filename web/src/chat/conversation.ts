@@ -45,7 +45,8 @@ export class Conversation {
   /** The person writes, and has written `text` so far. */
   type(text: string, instructions: string): Effect[] {
     if (text.trim() === "") this.prefilled = null;
-    return this.#session.linked && !tooLong(instructions) ? send(this.#session.type(text, instructions)) : [];
+    const whole = !this.elsewhere && !unsendable("", this.turns); // what was said before was sent too
+    return this.#session.linked && whole && !tooLong(instructions) ? send(this.#session.type(text, instructions)) : [];
   }
 
   /** The person sends `text`. */

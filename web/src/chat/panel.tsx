@@ -55,7 +55,7 @@ const THEME_NAMES: Record<Theme, string> = { system: "As the system", light: "Li
 
 export interface PanelProps {
   room: Room;
-  server: Pick<Server, "url" | "headers">;
+  server: Pick<Server, "url" | "headers" | "key">;
   settings: Signal<FormValues>;
   theme: Signal<Theme>;
   /** The key that is used; "" for none. */
@@ -113,6 +113,7 @@ export function Panel({ room, server, settings, theme, apiKey, wanted, done }: P
           placeholder="How the model should answer"
           value={values.instructions}
           aria-describedby="instructions-problem"
+          aria-invalid={told("instructions") !== ""}
           onInput={(event) => set({ instructions: event.currentTarget.value })}
         />
         <p class="chat-problem" id="instructions-problem" role="alert">

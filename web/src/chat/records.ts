@@ -65,8 +65,9 @@ export class Records {
   /** Keeps what is not kept yet. */
   now(): void {
     if (this.#same()) return;
-    void this.shelf.save(this.#options.turns().map(keep));
+    const saved = this.shelf.save(this.#options.turns().map(keep));
     this.#settle();
+    void saved.then(() => remember(session, "open", { id: this.shelf.id })); // it may have become a copy
   }
 
   fresh(): void {
@@ -87,8 +88,10 @@ export class Records {
   async #show(id: string, resume: boolean): Promise<void> {
     this.#places += 1;
     const place = this.#places;
-    const kept = await this.shelf.find(id);
-    const elsewhere = kept !== null && runs(kept.turns) && (await this.#writers.ask(id));
+    let kept = await this.shelf.find(id);
+    const running = kept !== null && runs(kept.turns);
+    const elsewhere = running && (await this.#writers.ask(id));
+    if (running && !elsewhere) kept = await this.shelf.find(id); // it may have ended while its tab was asked
     // The person was faster, and goes on with what was opened or begun meanwhile.
     if (!kept || place !== this.#places || this.#options.turns().length > 0) return;
     this.shelf.take(kept);
@@ -107,6 +110,10 @@ export class Records {
     this.#missed = null;
     this.#kept = this.#mark();
     remember(session, "open", { id: this.shelf.id });
+    this.#watchOn();
+  }
+
+  #watchOn(): void {
     clearTimeout(this.#watch);
     if (this.#options.elsewhere()) this.#watch = window.setTimeout(() => void this.#follow(), WATCH_MS);
   }
@@ -143,11 +150,11 @@ export class Records {
     const goesOn = await this.#writers.ask(id);
     const kept = goesOn ? null : await this.shelf.find(id);
     if (place !== this.#places || !this.#options.elsewhere()) return;
-    if (kept) {
+    if (goesOn || this.#at()) this.#watchOn();
+    else if (kept) {
       this.shelf.adopt(kept);
       this.#put(kept, "lost");
-    } else if (goesOn) this.#settle();
-    else this.#options.show(this.#options.turns(), "lost");
+    } else this.#options.show(this.#options.turns(), "lost");
   }
 }
 

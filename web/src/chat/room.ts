@@ -59,7 +59,7 @@ export class Room {
     this.records = new Records({
       turns: () => this.conversation.turns,
       busy: () => this.conversation.busy,
-      editing: () => this.editing.value !== null,
+      editing: () => this.conversation.turns.some(({ key }) => key === this.editing.value),
       elsewhere: () => this.conversation.elsewhere,
       show: (turns, running) => this.#act(() => this.conversation.load(turns, running)),
     });

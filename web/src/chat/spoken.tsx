@@ -2,6 +2,7 @@
 
 import type { Signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
+import { DRAWING } from "../markdown/stream";
 import type { Turn } from "./turns";
 
 /** Of one thing to say. */
@@ -14,7 +15,6 @@ export interface Saying {
 }
 
 const LONGEST = 4_000; // characters of a reply, some minutes of speech; whoever wants the rest reads it at their own pace
-const STILL_MS = 400; // a reply that is not drawn on in this time is whole
 const SILENT = "button, [role=status]";
 const ENDING = "br, div, h1, h2, h3, h4, h5, h6, hr, li, p, pre, td, th"; // a pause follows
 
@@ -25,7 +25,7 @@ export function Spoken({ saying }: { saying: Signal<Saying> }) {
     () =>
       saying.subscribe(({ serial, text, reply }) => {
         const drawn = reply && document.querySelector(`#turn-${reply.key} .text`);
-        if (drawn) onceStill(drawn, () => say({ serial, text: `${shortened(readable(drawn))}\n${text}` }));
+        if (drawn) onceDrawn(drawn, () => say({ serial, text: `${shortened(readable(drawn))}\n${text}` }));
         else if (serial !== said.serial) say({ serial, text });
       }),
     [saying],
@@ -49,15 +49,13 @@ function shortened(text: string): string {
   return text.length > LONGEST ? `${text.slice(0, LONGEST)}… and more in the conversation` : text.trimEnd();
 }
 
-function onceStill(element: Element, then: () => void): void {
-  const done = () => {
+function onceDrawn(element: Element, then: () => void): void {
+  const look = () => {
+    if (element.hasAttribute(DRAWING)) return;
     observer.disconnect();
     if (element.isConnected) then();
   };
-  let timer = setTimeout(done, STILL_MS);
-  const observer = new MutationObserver(() => {
-    clearTimeout(timer);
-    timer = setTimeout(done, STILL_MS);
-  });
-  observer.observe(element, { subtree: true, childList: true, characterData: true });
+  const observer = new MutationObserver(look);
+  observer.observe(element, { attributes: true, attributeFilter: [DRAWING] });
+  look();
 }

@@ -6,7 +6,7 @@ import { AUTO, askDrafters, drafterName, draftersOf } from "../wire/drafters";
 import type { Server } from "../wire/server";
 
 export interface DrafterProps {
-  server: Pick<Server, "url" | "headers">;
+  server: Pick<Server, "url" | "headers" | "key">;
   values: FormValues;
   choose(drafter: string): void;
 }
@@ -14,9 +14,14 @@ export interface DrafterProps {
 /** Those that the server has, and the chosen one whether it has it or not. */
 export function Drafter({ server, values, choose }: DrafterProps) {
   const [known, learn] = useState(draftersOf(null));
+  const key = server.key.value; // another one may open what was locked
   useEffect(() => {
-    void askDrafters(server).then((found) => found && learn(found));
-  }, [server]);
+    let wanted = true;
+    void askDrafters(server).then((found) => found && wanted && learn(found));
+    return () => {
+      wanted = false;
+    };
+  }, [server, key]);
   const chosen = values.drafter || AUTO;
   return (
     <div class="chat-field">

@@ -166,10 +166,11 @@ export function summary({ trace, settings }: Turn): string {
   const { figures } = trace;
   const parts = [`speculation ${settings.speculation ? "on" : "off"}`];
   if (figures.ttft !== null) parts.push(`TTFT ${milliseconds(figures.ttft)}`);
-  if (figures.cached && figures.prompt) parts.push(`${figures.cached} of ${figures.prompt} prompt tokens were ready`);
+  if (figures.cached && figures.prompt)
+    parts.push(`${whole(figures.cached)} of ${whole(figures.prompt)} prompt tokens were ready`);
   if (figures.tpot !== null) parts.push(`TPOT ${milliseconds(figures.tpot)}`);
   if (figures.perStep !== null) parts.push(`${decimal(figures.perStep)} tokens per step${saving(figures)}`);
-  if (figures.tokens > 0) parts.push(figures.tokens === 1 ? "1 token" : `${figures.tokens} tokens`);
+  if (figures.tokens > 0) parts.push(plural(figures.tokens, "token"));
   if (settings.temperature !== 0) parts.push(`seed ${settings.seed}`);
   return parts.join(" · ");
 }

@@ -73,7 +73,7 @@ export function Chat({ server, settings, shown }: ViewProps) {
       },
       resend: (turn, text) => {
         room.edit(turn, text);
-        compose();
+        if (room.editing.value === null) compose();
       },
       retry: () => room.retry(),
       goOn: () => room.goOn(),

@@ -5,6 +5,9 @@ import { PACE_MS } from "../shell/frames";
 import { answerCopying } from "./code";
 import { Reply } from "./reply";
 
+/** What a text has until all of it is drawn. */
+export const DRAWING = "data-drawing";
+
 /** Milliseconds of reading in one frame, to begin with. */
 const BUDGET = 8;
 
@@ -33,7 +36,7 @@ export class MarkdownStream {
   constructor(root: HTMLElement) {
     this.#root = root;
     root.classList.add("md");
-    root.setAttribute("aria-busy", "true"); // until all of it is drawn
+    root.setAttribute(DRAWING, "");
     answerCopying(root);
     this.#reply = new Reply(root);
   }
@@ -107,7 +110,7 @@ export class MarkdownStream {
     }
     if (this.#phase === "referring" && !this.#reply.refer()) {
       this.#phase = "done";
-      this.#root.removeAttribute("aria-busy");
+      this.#root.removeAttribute(DRAWING);
     }
     return this.#phase === "referring";
   }

@@ -77,7 +77,7 @@ export function planned(form: RaceForm, settings: FormValues, draw = drawSeed): 
       return { field, sentence: (error as RangeError).message };
     }
   }
-  const own = parse({ ...settings, seed: "", maxTokens: "" }, () => read.seed ?? draw());
+  const own = parse({ ...settings, seed: "", maxTokens: "", maxNodes: "" }, () => read.seed ?? draw());
   if (isProblem(own)) return { field: null, sentence: own.sentence };
   const limit = read.limit ?? DEFAULT_LIMIT;
   const sampling = samplingBody({ ...own, maxTokens: limit });

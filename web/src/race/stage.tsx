@@ -47,7 +47,7 @@ export function Stage({ room, form, settings, model }: StageProps) {
         </p>
       )}
       <p class="race-changed" role="status">
-        {old && "The form has changed; race again."}
+        {old && "The form or the chat’s settings have changed; race again."}
       </p>
       <div id="race-verdict" role="status">
         {outcome && (

@@ -38,7 +38,7 @@ function Nothing({ forgotten }: { forgotten: boolean }) {
       <Title />
       <p class="spec-empty">
         {forgotten
-          ? "The steps of replies from before this page was loaded are not kept; ask again to see new ones."
+          ? "The steps of replies that came before this page was loaded, or to another tab, are not kept; ask again to see new ones."
           : "Ask something, and see here how the reply is made: the tree of guesses that each step checks, which of them were right, and whose guess every token was."}
       </p>
     </>

@@ -26,7 +26,7 @@ const SPOKEN =
 
 /** What replies are asked for with, from the settings of the page; a sentence where one of them is wrong. */
 export function asking(values: FormValues): Asking | string {
-  const settings = parse(values, drawSeed);
+  const settings = parse({ ...values, maxNodes: "" }, drawSeed); // trees are tuned for the chat
   if (isProblem(settings)) return settings.sentence;
   return {
     instructions: [SPOKEN, settings.instructions].filter((text) => text !== "").join("\n"),

@@ -44,7 +44,7 @@ export function Stage({ loop, linked }: StageProps) {
       <h3>The reply</h3>
       {reply === null ? <p class="voice-text voice-empty">Nothing yet.</p> : <Heard reply={reply} />}
       <p class="voice-legend">
-        <span class="voice-ready">Underlined words</span> are computed already.{" "}
+        <span class="voice-ready">Underlined words</span> are certain, and computed but for the last few.{" "}
         <span class="voice-ahead">Slanted words</span> are not heard yet, and <del>struck ones</del> never were.
       </p>
     </section>

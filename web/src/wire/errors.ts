@@ -29,7 +29,7 @@ const ADVICE: ReadonlyMap<string, string> = new Map(
     server_error: OPERATOR,
     shutting_down: LATER,
     unknown_event: "See that the page and the server are of the same version, then reload.",
-    unknown_speculator: "Switch speculation on or off, then try again.",
+    unknown_speculator: "Choose another drafter, then try again.",
     unsupported: "See that the page and the server are of the same version, then reload.",
   }),
 );

@@ -197,4 +197,35 @@ describe("Records", () => {
       expect(two.shown).toEqual(["elsewhere", "lost"]);
     });
   });
+
+  it("leaves an edit alone whose conversation's reply ends in another tab", async () => {
+    const one = tab();
+    one.drawer.kept.set("A", keptAs([turn("In A"), running], 1));
+    one.state.busy = true;
+    one.records.shelf.take(keptAs([], 1));
+    const two = tab(one.drawer);
+    void two.records.open("A");
+    await two.drawer.answer();
+    await vi.waitFor(() => expect(two.shown).toEqual(["elsewhere"]));
+    vi.useFakeTimers();
+    two.records.giveWay();
+    one.state.busy = false;
+    one.drawer.kept.set("A", keptAs([turn("In A"), over], 2));
+    two.state.editing = true;
+    await vi.advanceTimersByTimeAsync(6_000);
+    vi.useRealTimers();
+    await two.drawer.answer();
+    expect(two.shown).toEqual(["elsewhere"]);
+  });
+
+  it("opens the copy after a reload, where what was said became one", async () => {
+    const { drawer, records, say } = tab();
+    void records.open("A");
+    await drawer.answer();
+    drawer.kept.set("A", keptAs([turn("In A"), turn("There")], 2));
+    say("Here");
+    await drawer.answer();
+    expect(records.shelf.id).not.toBe("A");
+    expect(JSON.parse(sessionStorage.getItem("paceline.open") ?? "{}")).toEqual({ id: records.shelf.id });
+  });
 });

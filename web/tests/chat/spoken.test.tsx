@@ -2,18 +2,13 @@
 import { signal } from "@preact/signals";
 import { render } from "preact";
 import { act } from "preact/test-utils";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { readable, type Saying, Spoken } from "../../src/chat/spoken";
 import { newReply } from "../../src/chat/turns";
+import { DRAWING } from "../../src/markdown/stream";
 import { SETTINGS } from "./talk";
 
-beforeEach(() => {
-  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
-});
-afterEach(() => {
-  vi.useRealTimers();
-  document.body.replaceChildren();
-});
+afterEach(() => document.body.replaceChildren());
 
 /** The region, and what it has been made to say. */
 function region() {
@@ -31,16 +26,17 @@ function region() {
   return { words, say, changes };
 }
 
-/** A reply of which so much is drawn. */
+/** A reply of which so much is drawn, and not all. */
 function drawn(html: string) {
   const reply = newReply(SETTINGS, 0);
   const article = document.body.appendChild(document.createElement("article"));
   article.id = `turn-${reply.key}`;
   article.innerHTML = `<div class="thoughts-text">Hm</div><div class="text">${html}</div>`;
-  return { reply, article, text: article.querySelector(".text") as HTMLElement };
+  const text = article.querySelector(".text") as HTMLElement;
+  text.setAttribute(DRAWING, "");
+  const whole = () => act(async () => text.removeAttribute(DRAWING));
+  return { reply, article, text, whole };
 }
-
-const wait = (ms: number) => act(async () => void (await vi.advanceTimersByTimeAsync(ms)));
 
 describe("Spoken", () => {
   it("says equal sentences each time", () => {
@@ -55,32 +51,32 @@ describe("Spoken", () => {
 
   it("says a reply as it is drawn, once that is whole, and not what was thought", async () => {
     const { words, say, changes } = region();
-    const { reply, text } = drawn("<p>So</p>");
+    const { reply, text, whole } = drawn("<p>So</p>");
     say("stopped", reply);
-    await wait(300);
-    text.innerHTML = "<p>So <strong>it</strong> is</p>";
-    await wait(300);
+    await act(async () => {
+      text.innerHTML = "<p>So <strong>it</strong> is</p>";
+    });
     expect(words()?.textContent).toBe("");
-    await wait(200);
+    await whole();
     expect(words()?.textContent).toBe("So it is\nstopped");
     expect(changes.length).toBe(1);
   });
 
   it("says a long one's beginning", async () => {
     const { words, say } = region();
-    say("", drawn(`<p>${"word ".repeat(2_000)}</p>`).reply);
-    await wait(500);
+    const { reply, whole } = drawn(`<p>${"word ".repeat(2_000)}</p>`);
+    await whole();
+    say("", reply);
     expect(words()?.textContent).toMatch(/^word .*… and more in the conversation\n$/s);
     expect(words()?.textContent?.length).toBeLessThan(4_100);
   });
 
   it("does not say a reply that is gone before it is whole", async () => {
     const { words, say } = region();
-    const { reply, article } = drawn("<p>So</p>");
+    const { reply, article, whole } = drawn("<p>So</p>");
     say("", reply);
-    await wait(100);
     article.remove();
-    await wait(500);
+    await whole();
     expect(words()?.textContent).toBe("");
   });
 });

@@ -4,6 +4,7 @@ import { act } from "preact/test-utils";
 import { afterEach, expect, test, vi } from "vitest";
 import { responseCreate } from "../../src/chat/requests";
 import { Drafter } from "../../src/chat/tuning";
+import { Server } from "../../src/wire/server";
 import { SETTINGS, VALUES } from "./talk";
 
 afterEach(() => vi.unstubAllGlobals());
@@ -12,7 +13,7 @@ test("the server's drafters are offered, and the chosen one even where it is non
   vi.stubGlobal("fetch", async () => Response.json({ data: [{ speculators: ["auto", "suffix", "none"] }] }));
   const root = document.body.appendChild(document.createElement("div"));
   const chosen: string[] = [];
-  const server = { url: (path: string) => path, headers: {} };
+  const server = new Server("http://localhost/");
   const values = { ...VALUES, drafter: "medusa" };
   const select = () => root.querySelector("select") as HTMLSelectElement;
   const offered = () => [...select().options].map(({ value }) => value);
@@ -24,6 +25,19 @@ test("the server's drafters are offered, and the chosen one even where it is non
     select().dispatchEvent(new Event("change"));
   });
   expect(chosen).toEqual(["suffix"]);
+});
+
+test("they are asked for again with a key that opens what was locked", async () => {
+  const answer = () =>
+    server.key.value ? Response.json({ data: [{ speculators: ["medusa"] }] }) : new Response("", { status: 401 });
+  vi.stubGlobal("fetch", async () => answer());
+  const server = new Server("http://localhost/");
+  const root = document.body.appendChild(document.createElement("div"));
+  act(() => render(<Drafter {...{ server, values: VALUES }} choose={() => {}} />, root));
+  act(() => server.setKey("a-key"));
+  await vi.waitFor(() =>
+    expect([...root.querySelectorAll("option")].map(({ value }) => value)).toEqual(["auto", "medusa"]),
+  );
 });
 
 test("they are asked for with each reply", () => {

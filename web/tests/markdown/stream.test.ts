@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Blocks } from "../../src/markdown/blocks";
 import { Inline } from "../../src/markdown/inline";
 import { Reply } from "../../src/markdown/reply";
-import { MarkdownStream } from "../../src/markdown/stream";
+import { DRAWING, MarkdownStream } from "../../src/markdown/stream";
 import { shown } from "./html";
 
 afterEach(() => vi.restoreAllMocks());
@@ -45,7 +45,7 @@ describe("MarkdownStream", () => {
     expect(root.textContent).toBe("");
     frames();
     expect(root.innerHTML).toContain("<strong>bold</strong>");
-    expect(root.getAttribute("aria-busy")).toBe("true");
+    expect(root.hasAttribute(DRAWING)).toBe(true);
   });
 
   it("shows in the end what the whole text shows at once", async () => {
@@ -58,7 +58,7 @@ describe("MarkdownStream", () => {
     expect(vi.getTimerCount()).toBe(0);
     await vi.waitFor(() => expect(root.querySelector(".hljs-number")?.textContent).toBe("1"));
     expect(root.innerHTML).toBe(whole.root.innerHTML);
-    expect([root, whole.root].map((shown) => shown.getAttribute("aria-busy"))).toEqual([null, null]);
+    expect([root, whole.root].map((shown) => shown.hasAttribute(DRAWING))).toEqual([false, false]);
     expect(root.querySelector("a")?.href).toBe("https://e.example/");
   });
 

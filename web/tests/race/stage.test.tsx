@@ -89,7 +89,7 @@ test("a result says what was raced, and steps back when the form asks for someth
   expect(texts(".race-ran")).toEqual(["Raced: Your own · seed 5 · 16 tokens · auto"]);
   expect(texts(".race-changed")).toEqual([""]);
   draw({ ...FORM, prompt: "chat" });
-  expect(texts(".race-changed")).toEqual(["The form has changed; race again."]);
+  expect(texts(".race-changed")).toEqual(["The form or the chat’s settings have changed; race again."]);
   expect(root.querySelector(".race-old .race-verdict")).not.toBeNull();
   draw(FORM);
   expect(texts(".race-changed")).toEqual([""]);

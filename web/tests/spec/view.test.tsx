@@ -58,7 +58,7 @@ describe("SpeculationView", () => {
     act(() => render(<SpeculationView trace={null} tick={signal(0)} />, root));
     expect(one(".spec-empty").textContent).toContain("Ask something");
     act(() => render(<SpeculationView trace={null} forgotten tick={signal(0)} />, root));
-    expect(one(".spec-empty").textContent).toContain("before this page was loaded are not kept");
+    expect(one(".spec-empty").textContent).toContain("before this page was loaded, or to another tab, are not kept");
     shown(0);
     expect(one(".spec-empty").textContent).toContain("No step has come yet");
     const lost = new Trace(null);
