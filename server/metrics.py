@@ -70,7 +70,11 @@ def _by_depth(prefix: str, note: str, counted: Sequence[tuple[list[str], GuessCo
     parts: tuple[tuple[str, str, Callable[[GuessCounts], Sequence[int]]], ...] = (
         ("drafted_tokens", "Drafted tokens by depth in the tree; 1 is the first guess.", lambda counts: counts.drafted),
         ("accepted_tokens", "Accepted draft tokens by depth in the tree.", lambda counts: counts.accepted),
-        ("drafted_steps", "Trees with a guess of the depth, of which one at most is right.", lambda counts: counts.steps),
+        (
+            "drafted_steps",
+            "Trees with a guess of the depth, of which one at most is right.",
+            lambda counts: counts.steps,
+        ),
     )
     for name, text, of in parts:
         family = CounterMetricFamily(f"paceline_{prefix}{name}", text + note, labels=labels)

@@ -218,7 +218,9 @@ def test_steps_from_before_a_reload_are_said_to_be_gone(tab: Tab, scripted: Scri
     expect(page.locator(".spec-empty")).to_have_count(0)
     page.reload()
     expect(page.locator(".turn.assistant")).to_have_count(1)
-    expect(page.locator(".spec-empty")).to_contain_text("before this page was loaded, or to another tab, are not kept; ask again")
+    expect(page.locator(".spec-empty")).to_contain_text(
+        "before this page was loaded, or to another tab, are not kept; ask again"
+    )
     tab.ask("Again")
     tab.finish()
     expect(page.locator(".spec-tree")).to_be_visible()
