@@ -1,8 +1,7 @@
 // The conversation without I/O: what the person does and what the server says come in, effects go out in order.
 //
 // A session lives as long as its socket, a reply outlives it for a while. The page owns the conversation, so a lost
-// socket loses nothing: on session.created a running reply is taken up where it broke off, and where that cannot be,
-// everything said so far is sent again.
+// socket loses nothing: on session.created a running reply is taken up where it broke off, or else all is said again.
 
 import type { Settings } from "../settings/parse";
 import { Trace } from "../spec/trace";
@@ -45,8 +44,8 @@ export class Conversation {
   /** The person writes, and has written `text` so far. */
   type(text: string, instructions: string): Effect[] {
     if (text.trim() === "") this.prefilled = null;
-    const whole = !this.elsewhere && !unsendable("", this.turns); // what was said before was sent too
-    return this.#session.linked && whole && !tooLong(instructions) ? send(this.#session.type(text, instructions)) : [];
+    const blocked = this.elsewhere || unsendable("", this.turns) || tooLong(instructions); // nothing was replayed
+    return this.#session.linked && !blocked ? send(this.#session.type(text, instructions)) : [];
   }
 
   /** The person sends `text`. */
