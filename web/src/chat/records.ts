@@ -43,10 +43,10 @@ export class Records {
 
   /** After a reload the conversation that was open is open again. */
   async start(): Promise<void> {
-    const { id } = recall(session, "open");
+    const { id, reply } = recall(session, "open");
     const [load] = performance.getEntriesByType("navigation") as PerformanceNavigationTiming[];
     await this.shelf.refresh();
-    if (typeof id === "string") await this.#show(id, load?.type === "reload");
+    if (typeof id === "string") await this.#show(id, load?.type === "reload", reply);
   }
 
   /** Something may have changed: growing text is kept soon, all else at once. */
@@ -67,7 +67,7 @@ export class Records {
     if (this.#same()) return;
     const saved = this.shelf.save(this.#options.turns().map(keep));
     this.#settle();
-    void saved.then(() => remember(session, "open", { id: this.shelf.id })); // it may have become a copy
+    void saved.then(() => this.#remember()); // it may have become a copy
   }
 
   fresh(): void {
@@ -85,7 +85,8 @@ export class Records {
     this.#settle();
   }
 
-  async #show(id: string, resume: boolean): Promise<void> {
+  /** reply: the name of the one that ran, which may not have reached the store before the page went. */
+  async #show(id: string, resume: boolean, reply?: unknown): Promise<void> {
     this.#places += 1;
     const place = this.#places;
     let kept = await this.shelf.find(id);
@@ -95,6 +96,8 @@ export class Records {
     // The person was faster, and goes on with what was opened or begun meanwhile.
     if (!kept || place !== this.#places || this.#options.turns().length > 0) return;
     this.shelf.take(kept);
+    const last = kept.turns.at(-1);
+    if (last && running && last.text === "" && typeof reply === "string") last.place ??= { id: reply, seq: 0 };
     this.#put(kept, elsewhere ? "elsewhere" : resume ? "here" : "lost");
   }
 
@@ -109,8 +112,12 @@ export class Records {
     this.#timer = 0;
     this.#missed = null;
     this.#kept = this.#mark();
-    remember(session, "open", { id: this.shelf.id });
+    this.#remember();
     this.#watchOn();
+  }
+
+  #remember(): void {
+    remember(session, "open", { id: this.shelf.id, reply: this.#options.turns().at(-1)?.place?.id });
   }
 
   #watchOn(): void {

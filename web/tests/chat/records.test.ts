@@ -53,6 +53,7 @@ function tab(drawer = new Slow()) {
     state,
     shown,
     texts: () => turns.map(({ text }) => text),
+    reply: () => turns.at(-1),
     fresh: () => {
       turns = [];
       records.fresh();
@@ -227,5 +228,20 @@ describe("Records", () => {
     await drawer.answer();
     expect(records.shelf.id).not.toBe("A");
     expect(JSON.parse(sessionStorage.getItem("paceline.open") ?? "{}")).toEqual({ id: records.shelf.id });
+  });
+
+  it("knows after a reload the name of a reply that the store had not got yet", async () => {
+    const { place: _, ...unnamed } = running;
+    const { drawer, records, reply } = tab();
+    drawer.kept.set("A", keptAs([turn("In A"), { ...unnamed, text: "" }], 1));
+    sessionStorage.setItem("paceline.open", JSON.stringify({ id: "A", reply: "r" }));
+    const navigation = [{ type: "reload" }] as unknown as PerformanceEntryList;
+    vi.spyOn(performance, "getEntriesByType").mockReturnValue(navigation);
+    void records.start();
+    await vi.waitFor(async () => {
+      await drawer.answer();
+      expect(reply()?.place).toEqual({ id: "r", seq: 0 });
+    });
+    vi.restoreAllMocks();
   });
 });
