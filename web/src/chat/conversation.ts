@@ -10,7 +10,7 @@ import type { Fault, ResponseBody, ServerEvent } from "../wire/events";
 import { sameAgain } from "./again";
 import { end, ending, grow, name, THOUGHTS } from "./growth";
 import { type Effect, type Notice, type Phase, type Prefilled, send } from "./outcome";
-import { tooLong, unsendable, WAIT } from "./requests";
+import { tooLong, unsendable } from "./requests";
 import { Session } from "./session";
 import { begun, LOST, newReply, newTurn, type Running, type Turn, type TurnState } from "./turns";
 
@@ -44,7 +44,7 @@ export class Conversation {
   /** The person writes, and has written `text` so far. */
   type(text: string, instructions: string): Effect[] {
     if (text.trim() === "") this.prefilled = null;
-    const blocked = this.elsewhere || unsendable("", this.turns) || tooLong(instructions); // nothing was replayed
+    const blocked = unsendable("", this) || tooLong(instructions); // nothing was replayed
     return this.#session.linked && !blocked ? send(this.#session.type(text, instructions)) : [];
   }
 
@@ -186,7 +186,7 @@ export class Conversation {
 
   // Whether `text` cannot be said after `turns`, which the person is told.
   #refuses(text: string, turns: readonly Turn[]): boolean {
-    const why = this.elsewhere ? WAIT : unsendable(text, turns);
+    const why = unsendable(text, { turns, elsewhere: this.elsewhere });
     if (why) this.notice = { text: why };
     return why !== "";
   }
@@ -229,7 +229,7 @@ export class Conversation {
 
   // An empty session gets everything said so far.
   #replay(now: number): Effect[] {
-    if (this.elsewhere || unsendable("", this.turns)) return []; // nothing can be asked of this session
+    if (unsendable("", this)) return []; // nothing can be asked of this session
     const said = send(this.#session.replay(this.turns));
     return this.phase === "asking" ? [...said, ...this.#ask(now)] : said;
   }

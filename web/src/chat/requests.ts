@@ -5,7 +5,7 @@ import { AUTO } from "../wire/drafters";
 import type { ClientEvent } from "../wire/events";
 import { messageEvent } from "../wire/requests";
 
-export const WAIT = "The reply is being written in another tab; it is here when it is over, and then you can go on.";
+const WAIT = "The reply is being written in another tab; it is here when it is over, and then you can go on.";
 const LONG_MESSAGE = "This message is too long to send, about 1 MB; shorten it.";
 export const LONG_PROMPT = "The system prompt is too long to send, about 1 MB; shorten it.";
 const LONG_TURN = "A turn of this conversation is too long to send, about 1 MB; edit it, or start a new conversation.";
@@ -18,8 +18,15 @@ export function tooLong(text: string): boolean {
   return new TextEncoder().encode(JSON.stringify(messageEvent("user", text))).length > LARGEST_FRAME;
 }
 
+/** What stands before a text: the turns, the last of which may come to another tab. */
+export interface Said {
+  turns: readonly { text: string }[];
+  elsewhere: boolean;
+}
+
 /** Why `text` cannot be said after `turns`; "" where it can. */
-export function unsendable(text: string, turns: readonly { text: string }[]): string {
+export function unsendable(text: string, { turns, elsewhere }: Said): string {
+  if (elsewhere) return WAIT;
   if (tooLong(text)) return LONG_MESSAGE;
   return turns.some((turn) => tooLong(turn.text)) ? LONG_TURN : "";
 }

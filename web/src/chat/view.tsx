@@ -1,13 +1,13 @@
 // The chat: the conversation, with what belongs to it at its sides.
 
-import { type Signal, useSignal } from "@preact/signals";
+import { useSignal } from "@preact/signals";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { themeSignal } from "../settings/theme";
 import { Boundary } from "../shell/boundary";
 import { copy, download } from "../shell/browser";
 import { Lazy } from "../shell/lazy";
 import type { ViewProps } from "../shell/view";
-import type { Trace } from "../spec/trace";
+import type { SpeculationProps } from "../spec/view";
 import { Notices, Trouble } from "./bars";
 import { Composer } from "./composer";
 import { jsonFile, markdownFile } from "./export";
@@ -196,19 +196,13 @@ export function Chat({ server, settings, shown }: ViewProps) {
   );
 }
 
-interface StepsProps {
-  trace: Trace | null;
-  forgotten: boolean;
-  tick: Signal<number>;
-}
-
 const loadSteps = () => import("../spec/view").then(({ SpeculationView }) => ({ default: SpeculationView }));
 
 /** How the reply that is looked at, or else the newest, was made. */
 function Steps({ room }: { room: Room }) {
   room.shape.value;
   const trace = room.shown?.trace ?? null;
-  const props: StepsProps = { trace, forgotten: room.shown !== null && trace === null, tick: room.frames.tick };
+  const props: SpeculationProps = { trace, forgotten: room.shown !== null && trace === null, tick: room.frames.tick };
   return (
     <div id="steps">
       <Boundary about={room.shown?.key}>

@@ -35,7 +35,10 @@ export class Writers {
   }
 
   #heard({ id, here }: Word): void {
-    if (here) for (const asked of this.#waiting) asked.id === id && asked.answer();
-    else if (this.#writes(id)) this.#channel.tell({ id, here: true });
+    if (!here) {
+      if (this.#writes(id)) this.#channel.tell({ id, here: true });
+      return;
+    }
+    for (const asked of this.#waiting) if (asked.id === id) asked.answer();
   }
 }

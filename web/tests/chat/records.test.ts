@@ -75,6 +75,28 @@ const running = turn("He", { role: "assistant", state: "running", place: { id: "
 const over = turn("Hello", { role: "assistant" });
 const keptAs = (turns: KeptTurn[], revision: number): Kept => ({ id: "A", title: null, turns, at: 2, revision });
 
+/** A tab that a reply in A comes to, and another one that has opened A. */
+async function pair() {
+  const one = tab();
+  one.drawer.kept.set("A", keptAs([turn("In A"), running], 1));
+  one.state.busy = true;
+  one.records.shelf.take(keptAs([], 1));
+  const two = tab(one.drawer);
+  void two.records.open("A");
+  await two.drawer.answer();
+  await vi.waitFor(() => expect(two.shown).toEqual(["elsewhere"]));
+  return { one, two };
+}
+
+/** What a tab does that hears of no end: it looks whether the reply still comes to the other one, which it does no more. */
+async function looked({ one, two }: Awaited<ReturnType<typeof pair>>) {
+  vi.useFakeTimers();
+  two.records.giveWay(); // starts the watch anew, by the clock of this test
+  one.state.busy = false;
+  await vi.advanceTimersByTimeAsync(6_000);
+  vi.useRealTimers();
+}
+
 describe("Records", () => {
   it("opens a kept conversation and goes on keeping it", async () => {
     const { drawer, records, texts, say } = tab();
@@ -160,14 +182,7 @@ describe("Records", () => {
   });
 
   it("leaves a reply to the tab that it comes to, and shows it when it is over", async () => {
-    const one = tab();
-    one.drawer.kept.set("A", keptAs([turn("In A"), running], 1));
-    one.state.busy = true;
-    one.records.shelf.take(keptAs([], 1));
-    const two = tab(one.drawer);
-    void two.records.open("A");
-    await two.drawer.answer();
-    await vi.waitFor(() => expect(two.shown).toEqual(["elsewhere"]));
+    const { one, two } = await pair();
     one.drawer.kept.set("A", keptAs([turn("In A"), over], 2));
     one.state.busy = false;
     const other = new BroadcastChannel("paceline.conversations");
@@ -180,19 +195,8 @@ describe("Records", () => {
   });
 
   it("shows a reply as broken off that comes to nobody any more", async () => {
-    const one = tab();
-    one.drawer.kept.set("A", keptAs([turn("In A"), running], 1));
-    one.state.busy = true;
-    one.records.shelf.take(keptAs([], 1));
-    const two = tab(one.drawer);
-    void two.records.open("A");
-    await two.drawer.answer();
-    await vi.waitFor(() => expect(two.shown).toEqual(["elsewhere"]));
-    vi.useFakeTimers();
-    two.records.giveWay(); // starts the watch anew, by the clock of this test
-    one.state.busy = false;
-    await vi.advanceTimersByTimeAsync(6_000);
-    vi.useRealTimers();
+    const { one, two } = await pair();
+    await looked({ one, two });
     await vi.waitFor(async () => {
       await two.drawer.answer();
       expect(two.shown).toEqual(["elsewhere", "lost"]);
@@ -200,21 +204,10 @@ describe("Records", () => {
   });
 
   it("leaves an edit alone whose conversation's reply ends in another tab", async () => {
-    const one = tab();
-    one.drawer.kept.set("A", keptAs([turn("In A"), running], 1));
-    one.state.busy = true;
-    one.records.shelf.take(keptAs([], 1));
-    const two = tab(one.drawer);
-    void two.records.open("A");
-    await two.drawer.answer();
-    await vi.waitFor(() => expect(two.shown).toEqual(["elsewhere"]));
-    vi.useFakeTimers();
-    two.records.giveWay();
-    one.state.busy = false;
+    const { one, two } = await pair();
     one.drawer.kept.set("A", keptAs([turn("In A"), over], 2));
     two.state.editing = true;
-    await vi.advanceTimersByTimeAsync(6_000);
-    vi.useRealTimers();
+    await looked({ one, two });
     await two.drawer.answer();
     expect(two.shown).toEqual(["elsewhere"]);
   });

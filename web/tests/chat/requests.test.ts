@@ -11,9 +11,11 @@ it("measures what a frame may hold in bytes", () => {
 });
 
 it("says why nothing can be sent", () => {
-  expect(unsendable("Hi", [{ text: "Ho" }])).toBe("");
-  expect(unsendable(long, [])).toContain("This message is too long");
-  expect(unsendable("Hi", [{ text: "Ho" }, { text: long }])).toContain("A turn of this conversation is too long");
+  const after = (...texts: string[]) => ({ turns: texts.map((text) => ({ text })), elsewhere: false });
+  expect(unsendable("Hi", after("Ho"))).toBe("");
+  expect(unsendable(long, after())).toContain("This message is too long");
+  expect(unsendable("Hi", after("Ho", long))).toContain("A turn of this conversation is too long");
+  expect(unsendable("Hi", { ...after("Ho"), elsewhere: true })).toContain("in another tab");
 });
 
 it("asks for a reply with its steps, which outlives its socket", () => {

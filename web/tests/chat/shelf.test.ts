@@ -26,6 +26,16 @@ async function opened(shelf: Shelf, id: string) {
   return kept;
 }
 
+/** Two tabs with the same conversation open. */
+async function pair() {
+  const drawer = new Drawer();
+  const one = tab(drawer);
+  await one.shelf.save([turn("Hi")]);
+  const two = tab(drawer).shelf;
+  await opened(two, one.shelf.id);
+  return { drawer, one: one.shelf, two, words: one.words, id: one.shelf.id };
+}
+
 const titles = (shelf: Shelf) => shelf.entries.value.map(({ title }) => title);
 
 describe("titleOf", () => {
@@ -112,19 +122,14 @@ describe("Shelf", () => {
   });
 
   it("brings back as a copy what another tab has kept again, and tells the others", async () => {
-    const drawer = new Drawer();
-    const one = tab(drawer);
-    await one.shelf.save([turn("Hi")]);
-    const two = tab(drawer).shelf;
-    const { id } = one.shelf;
-    await opened(two, id);
-    await one.shelf.remove(id);
+    const { drawer, one, two, words, id } = await pair();
+    await one.remove(id);
     await two.save([turn("Hi"), turn("Two")]);
-    await one.shelf.restore();
-    expect(one.shelf.notice.value).toBe(RESTORED);
-    expect(titles(one.shelf)).toEqual(["Hi", "Hi (copy)"]);
+    await one.restore();
+    expect(one.notice.value).toBe(RESTORED);
+    expect(titles(one)).toEqual(["Hi", "Hi (copy)"]);
     expect([...drawer.kept.values()].map(({ turns }) => turns.length)).toEqual([2, 1]);
-    expect(one.words.at(-1)?.id).toBe([...drawer.kept.keys()][1]);
+    expect(words.at(-1)?.id).toBe([...drawer.kept.keys()][1]);
   });
 
   it("can still bring back what could not be written", async () => {
@@ -141,11 +146,7 @@ describe("Shelf", () => {
   });
 
   it("writes over nothing that another tab wrote", async () => {
-    const drawer = new Drawer();
-    const one = tab(drawer).shelf;
-    await one.save([turn("Hi")]);
-    const two = tab(drawer).shelf;
-    await opened(two, one.id);
+    const { drawer, one, two } = await pair();
     await one.save([turn("Hi"), turn("One")]);
     await two.save([turn("Hi"), turn("Two")]);
     expect(two.notice.value).toBe(COPIED);
@@ -155,12 +156,7 @@ describe("Shelf", () => {
   });
 
   it("renames without taking over turns that another tab wrote and this one never showed", async () => {
-    const drawer = new Drawer();
-    const one = tab(drawer).shelf;
-    await one.save([turn("Hi")]);
-    const two = tab(drawer).shelf;
-    await opened(two, one.id);
-    const { id } = one;
+    const { drawer, one, two, id } = await pair();
     await two.save([turn("Hi"), turn("Two")]);
     await one.rename(id, "Mine");
     expect(drawer.kept.get(id)).toMatchObject({ title: "Mine", turns: [turn("Hi"), turn("Two")] });
@@ -170,13 +166,9 @@ describe("Shelf", () => {
   });
 
   it("tells the others of a new name, so that what they say next is no copy", async () => {
-    const drawer = new Drawer();
-    const one = tab(drawer);
-    await one.shelf.save([turn("Hi")]);
-    const two = tab(drawer).shelf;
-    await opened(two, one.shelf.id);
-    await one.shelf.rename(two.id, "Mine");
-    expect(await two.heard(one.words.at(-1) as Word)).toBeNull(); // its turns are the same
+    const { one, two, words } = await pair();
+    await one.rename(two.id, "Mine");
+    expect(await two.heard(words.at(-1) as Word)).toBeNull(); // its turns are the same
     expect(two.title).toBe("Mine");
     await two.save([turn("Hi"), turn("Two")]);
     expect([titles(two), two.notice.value]).toEqual([["Mine"], ""]);
@@ -192,11 +184,7 @@ describe("Shelf", () => {
   });
 
   it("hears of another tab's turns once they are whole", async () => {
-    const drawer = new Drawer();
-    const one = tab(drawer).shelf;
-    await one.save([turn("Hi")]);
-    const two = tab(drawer).shelf;
-    await opened(two, one.id);
+    const { one, two } = await pair();
     await one.save([turn("Hi"), turn("One")]);
     expect(await two.heard({ id: one.id, settled: false })).toBeNull();
     const kept = await two.heard({ id: one.id, settled: true });
