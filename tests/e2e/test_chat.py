@@ -146,35 +146,6 @@ def test_conversations_are_kept(tab: Tab, scripted: Scripted) -> None:
     assert tab.complaints == []
 
 
-def test_tabs_lose_nothing_of_each_other(tab: Tab, scripted: Scripted) -> None:
-    scripted.reply = lambda connection, event: complete(connection, "One")
-    tab.open(scripted.url)
-    tab.ask("Shared")
-    tab.finish()
-    other = Tab.of(tab.page.context.new_page())
-    page = other.open(scripted.url)
-    page.click("#list-toggle")
-    page.locator(".chat-title").click()
-    expect(page.locator(".turn")).to_have_count(2)
-    other.ask("From the other")
-    other.finish()
-    expect(tab.page.locator(".turn")).to_have_count(4)  # it was idle, and shows what the other one said
-
-    scripted.reply = lambda connection, event: stream(connection, "On and on")
-    tab.ask("At the same time")
-    expect(tab.page.locator("#stop")).to_be_visible()
-    other.ask("Here too")
-    copies = [tab.page.locator("#kept"), page.locator("#kept")]  # of the slower one
-    other.until(lambda: any(copy.is_visible() for copy in copies), "neither tab says that its conversation is a copy")
-    assert [copy.is_visible() for copy in copies].count(True) == 1
-    for shown in (tab.page, page):
-        shown.keyboard.press("Escape")
-        expect(shown.locator("#send")).to_be_visible()
-    page.click("#list-toggle")
-    expect(page.locator(".chat-title")).to_have_count(2)
-    assert tab.complaints == other.complaints == []
-
-
 def test_a_browser_that_keeps_nothing(tab: Tab, scripted: Scripted) -> None:
     scripted.reply = echo
     tab.page.add_init_script("IDBFactory.prototype.open = () => { throw new DOMException('no', 'SecurityError'); }")
