@@ -4,7 +4,7 @@ import { drawSeed, type FormValues, isProblem, number, parse, samplingBody } fro
 import { AUTO } from "../wire/drafters";
 import type { ClientEvent } from "../wire/events";
 import { messageItem } from "../wire/requests";
-import { OWN, SAMPLES } from "./prompts";
+import { OWN, SAMPLES, sampleOf } from "./prompts";
 
 /** The two ways the same reply is made. */
 export const LANES = ["plain", "speculating"] as const;
@@ -56,12 +56,12 @@ export function firstForm(settings: FormValues): RaceForm {
 
 /** A form that was remembered; its prompt may be none of today's. */
 export function knownForm(form: RaceForm): RaceForm {
-  const known = form.prompt === OWN || SAMPLES.some(({ id }) => id === form.prompt);
+  const known = form.prompt === OWN || sampleOf(form.prompt) !== undefined;
   return known ? form : { ...form, prompt: SAMPLES[0].id };
 }
 
 export function promptOf(form: RaceForm): string {
-  return form.prompt === OWN ? form.own.trim() : (SAMPLES.find(({ id }) => id === form.prompt)?.text ?? "");
+  return form.prompt === OWN ? form.own.trim() : (sampleOf(form.prompt)?.text ?? "");
 }
 
 /** A race from the form and the chat's settings, or what is wrong with them. draw: the seed where the form has none. */

@@ -54,7 +54,12 @@ export const SAMPLES: readonly [Sample, ...Sample[]] = [
   },
 ];
 
+/** undefined: OWN, or none of today's. */
+export function sampleOf(id: string): Sample | undefined {
+  return SAMPLES.find((sample) => sample.id === id);
+}
+
 /** id: a sample's, or OWN. */
 export function hintOf(id: string): string {
-  return SAMPLES.find((sample) => sample.id === id)?.hint ?? OWN_HINT;
+  return sampleOf(id)?.hint ?? OWN_HINT;
 }

@@ -1,7 +1,7 @@
 // What is seen of a race: the lanes, the replay, the verdict and the results.
 
 import type { Signal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { FormValues } from "../settings/parse";
 import { download } from "../shell/browser";
 import { Difference } from "./difference";
@@ -32,7 +32,10 @@ export function Stage({ room, form, settings, model }: StageProps) {
     if (moment?.playing) room.frames.mark();
   }, [tick]); // each frame of a replay asks for the next
   const shown = race.phase !== "ready";
-  const old = race.plan !== null && !race.running && !stillAsks(form, settings, race.plan);
+  const { plan } = race;
+  // Not with each frame of a replay, for which the stage is drawn.
+  const changed = useMemo(() => plan !== null && !stillAsks(form, settings, plan), [form, settings, plan]);
+  const old = changed && !race.running;
   const top = useRef<HTMLParagraphElement>(null);
   useEffect(() => top.current?.scrollIntoView({ block: "nearest" }), [race.plan]); // a race has begun
   return (

@@ -3,7 +3,7 @@
 import { decimal, milliseconds, percent, plural } from "../shell/format";
 import { kept, type Outcome } from "./outcome";
 import type { LaneName, Plan, RaceForm } from "./plan";
-import { OWN, OWN_NAME, SAMPLES } from "./prompts";
+import { OWN, OWN_NAME, SAMPLES, sampleOf } from "./prompts";
 
 const EVEN = 0.02; // two runs of the very same work differ by as much
 
@@ -39,7 +39,7 @@ export function verdict(outcome: Outcome): string[] {
 
 /** What is chosen, as a line. */
 export function formWords({ prompt, seed, limit, mode, maxNodes }: RaceForm): string {
-  const name = SAMPLES.find(({ id }) => id === prompt)?.name ?? OWN_NAME;
+  const name = sampleOf(prompt)?.name ?? OWN_NAME;
   const numbers = [seed && `seed ${seed}`, limit && `${limit} tokens`, mode, maxNodes && `trees of ${maxNodes}`];
   return [name, ...numbers.filter((part) => part !== "")].join(" · ");
 }

@@ -7,7 +7,7 @@ import { milliseconds } from "../shell/format";
 import type { Cursor } from "./cursor";
 import { useWidth } from "./live";
 import { Slider } from "./slider";
-import { BARS, LETTER_Y, STRIP_HEIGHT, stripOf, TIME } from "./strip";
+import { BARS, LETTER_Y, STRIP_HEIGHT, scaled, TIME } from "./strip";
 import type { Trace } from "./trace";
 import { reasonSentence, stepSentence } from "./words";
 
@@ -51,7 +51,7 @@ const AXIS = 60;
 /** What the strip's heights stand for. */
 function Axis({ trace, slow, width }: AxisProps) {
   void slow.value;
-  const { mostMs, mostNodes } = stripOf(trace.steps, trace.dropped, width.value, trace.ended);
+  const { mostMs, mostNodes } = scaled(trace.steps, width.value);
   const labels: [y: number, text: string][] = [
     [TIME.top + 9, milliseconds(mostMs)],
     [BARS.top + 10, `${mostNodes} nodes`],

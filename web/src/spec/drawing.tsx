@@ -1,5 +1,6 @@
 // A step's tree as a drawing: the accepted path lit, wrong guesses and those behind them faded.
 
+import { useMemo } from "preact/hooks";
 import type { Step, StepTree } from "../wire/events";
 import { type Extent, fitted, type Room, type Spot } from "./fit";
 import { layOut } from "./layout";
@@ -25,7 +26,13 @@ export interface DrawingProps {
   onDrawn(brief: boolean): void;
 }
 
-export function Drawing({ index, step, tree, room, extent, onDrawn }: DrawingProps) {
+/** Drawn again only where something of it is another: a step that is held stays through all frames of the reply. */
+export function Drawing(props: DrawingProps) {
+  const { index, step, tree, room, extent } = props;
+  return useMemo(() => drawn(props), [index, step, tree, room.width, room.height, extent]);
+}
+
+function drawn({ index, step, tree, room, extent, onDrawn }: DrawingProps) {
   const own = ownToken(step);
   const fates = fatesOf(step, tree);
   const layout = layOut(tree, own !== null);

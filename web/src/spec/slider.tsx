@@ -5,7 +5,7 @@ import { useRef } from "preact/hooks";
 import type { Cursor } from "./cursor";
 import { onStepKey } from "./keys";
 import { useDrawing } from "./live";
-import { BARS, LETTER_Y, STRIP_HEIGHT, stepAt, stripOf } from "./strip";
+import { BARS, LETTER_Y, STRIP_HEIGHT, type Strip, stepAt, stripOf } from "./strip";
 import type { Trace } from "./trace";
 import { stepSentence } from "./words";
 
@@ -25,11 +25,6 @@ export function Slider({ trace, tick, cursor, width, over }: SliderProps) {
   const strip = stripOf(trace.steps, trace.dropped, width.value, trace.ended);
   const held = cursor.held.value;
   const newest = trace.dropped + trace.steps.length;
-  const mark = (index: number, name: string) => {
-    const place = index - strip.first;
-    if (place < 0 || place >= strip.count) return null;
-    return <rect class={name} x={place * strip.pitch} y={0} width={strip.pitch} height={STRIP_HEIGHT} />;
-  };
   const under = (event: PointerEvent) =>
     stepAt(strip, event.clientX - (box.current?.getBoundingClientRect().left ?? 0));
   return (
@@ -58,8 +53,8 @@ export function Slider({ trace, tick, cursor, width, over }: SliderProps) {
     >
       <svg width={width.value} height={STRIP_HEIGHT} viewBox={`0 0 ${width.value} ${STRIP_HEIGHT}`} aria-hidden="true">
         <path class="spec-grid" d={`M0 ${BARS.top}h${width.value}M0 ${BARS.top + BARS.height}h${width.value}`} />
-        {over.value !== null && mark(over.value, "spec-over")}
-        {mark(held?.index ?? newest - 1, "spec-at")}
+        <Over strip={strip} over={over} />
+        <Column class="spec-at" strip={strip} index={held?.index ?? newest - 1} />
         <path class="spec-time" d={strip.time} />
         <path class="spec-verified" d={strip.verified} />
         {[...strip.accepted].map(([key, d]) => (
@@ -74,4 +69,15 @@ export function Slider({ trace, tick, cursor, width, over }: SliderProps) {
       </svg>
     </div>
   );
+}
+
+/** Of its own, so that a pointer that moves draws nothing else again. */
+function Over({ strip, over }: { strip: Strip; over: Signal<number | null> }) {
+  return over.value === null ? null : <Column class="spec-over" strip={strip} index={over.value} />;
+}
+
+function Column({ strip, index, class: styled }: { strip: Strip; index: number; class: string }) {
+  const place = index - strip.first;
+  if (place < 0 || place >= strip.count) return null;
+  return <rect class={styled} x={place * strip.pitch} y={0} width={strip.pitch} height={STRIP_HEIGHT} />;
 }

@@ -39,14 +39,20 @@ export interface Strip {
   mostMs: number;
 }
 
-/** steps: the newest last; dropped: steps before them; width: at least a few dozen; ended: there will be no more. */
-export function stripOf(steps: readonly Step[], dropped: number, width: number, ended: boolean): Strip {
+/** The newest steps, as many as there is room for, and what the full height of their bars and of their line stands for. */
+export function scaled(steps: readonly Step[], width: number) {
   const most = Math.min(MOST_BARS, Math.max(1, Math.floor(width / LEAST_PITCH)));
   const shown = steps.slice(-most);
-  const pitch = width / Math.min(most, ended ? Math.max(shown.length, LEAST_WHOLE) : roomFor(shown.length));
-  const gap = Math.max(1, pitch / 8);
   const mostNodes = shown.reduce((most, step) => Math.max(most, step.nodes), 8);
   const mostMs = shown.reduce((most, step) => Math.max(most, step.ms), 1);
+  return { most, shown, mostNodes, mostMs };
+}
+
+/** steps: the newest last; dropped: steps before them; width: at least a few dozen; ended: there will be no more. */
+export function stripOf(steps: readonly Step[], dropped: number, width: number, ended: boolean): Strip {
+  const { most, shown, mostNodes, mostMs } = scaled(steps, width);
+  const pitch = width / Math.min(most, ended ? Math.max(shown.length, LEAST_WHOLE) : roomFor(shown.length));
+  const gap = Math.max(1, pitch / 8);
   /** A piece of a bar: above so many nodes, so many more. */
   const bar = (place: number, below: number, nodes: number) => {
     const height = (count: number) => (BARS.height * Math.max(0, Math.min(count, mostNodes))) / mostNodes;

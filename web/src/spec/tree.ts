@@ -20,7 +20,8 @@ export function isSound(tree: StepTree): boolean {
 /** The step with its tree left out where it is none, and with texts that are no token's cut. */
 export function soundStep(step: Step): Step {
   const tree = step.tree && isSound(step.tree) ? step.tree : null;
-  if (![...(tree?.texts ?? []), ...step.tokens.map(({ text }) => text)].some((text) => text.length > LONGEST_TEXT)) {
+  const long = (text: string) => text.length > LONGEST_TEXT;
+  if (!tree?.texts.some(long) && !step.tokens.some(({ text }) => long(text))) {
     return tree === step.tree ? step : { ...step, tree };
   }
   const cut = (text: string) => text.slice(0, LONGEST_TEXT);
